@@ -109,15 +109,11 @@ def open_sealed_tensors(data: bytes, path: Path) -> tuple[dict[str, np.ndarray],
     about = _sealed_header(data, path)
     seal = about.pop("sha256")
     if sha256(_with_seal(data, seal, _BLANK_SEAL)) != seal:
-        raise FileError(
-            f"{path} is damaged: its sha256 differs from the one sealed in it; restore it from a copy"
-        )
+        raise FileError(f"{path} is damaged: its sha256 differs from the one sealed in it; restore it from a copy")
     try:
         return load_safetensors(data), about
     except (SafetensorError, ValueError, KeyError, OverflowError) as error:
-        raise FileError(
-            f"{path} is not a readable safetensors file ({error}); restore it from a copy"
-        ) from error
+        raise FileError(f"{path} is not a readable safetensors file ({error}); restore it from a copy") from error
 
 
 def _with_seal(data: bytes, old: str, new: str) -> bytes:
@@ -136,10 +132,12 @@ def _sealed_header(data: bytes, path: Path) -> dict[str, Any]:
     if len(data) < 8 or size > min(len(data) - 8, _MAX_HEADER_BYTES):
         raise damaged
     try:
-        about = json.loads(json.loads(data[8 : 8 + size])["__metadata__"][SEAL_KEY])
+        about: Any = json.loads(json.loads(data[8 : 8 + size])["__metadata__"][SEAL_KEY])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise damaged from error
-    seal = about.get("sha256") if isinstance(about, dict) else None
+    if not isinstance(about, dict):
+        raise damaged
+    seal = about.get("sha256")
     if not isinstance(seal, str) or len(seal) != 64 or data.count(seal.encode(), 8, 8 + size) != 1:
         raise damaged
     return about
