@@ -23,8 +23,9 @@ from sparsebert.files import canonical_json, read_json, sha256, sha256_of_file, 
 from sparsebert.text.blocks import BLOCK_BYTES, Block, cut
 from sparsebert.text.documents import Complaints, documents
 from sparsebert.text.sources import Source, find_sources
-from sparsebert.text.store import FORMAT, MANIFEST, SHARDS, TOKENIZER, VERSION, TokenStore, write_manifest
+from sparsebert.text.store import FORMAT, MANIFEST, SHARDS, TOKENIZER, VERSION, TokenStore, shard_path, write_manifest
 from sparsebert.text.vocabulary import (
+    MIN_VOCABULARY,
     load_tokenizer,
     read_tokenizer,
     special_ids,
@@ -70,10 +71,11 @@ def prepare_corpus(
     out = Path(out)
     found = find_sources(sources)
     plan = _plan(found, model, train_vocab, skip_bad_lines, _share(held_out, found), seed)
+    _require_vocabulary(model, train_vocab)
     with _locked(out):
-        _accept_folder(out, plan)
-        if (out / MANIFEST).exists():
+        if _is_finished(out, plan):
             return TokenStore.open(out)
+        _begin(out, plan)
         tokenizer = _tokenizer(out, found, model, train_vocab, skip_bad_lines)
         return _run(out, found, plan, tokenizer, _num_workers(workers), progress or (lambda _: None))
 
@@ -130,24 +132,43 @@ def _locked(out: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _accept_folder(out: Path, plan: dict[str, Any]) -> None:
-    """Start a folder, or make sure that the one there was begun with the same plan."""
-    if not (out / PLAN).exists():
-        if any(out.iterdir()):
-            raise CorpusError(f"{out} holds something else; choose a new or empty folder for --out")
-        write_json(out / PLAN, plan)
-        return
+def _require_vocabulary(model: str, train_vocab: int | None) -> None:
+    """Refuse a bad choice before a folder is made."""
+    if train_vocab is None:
+        load_tokenizer(model)
+    elif train_vocab < MIN_VOCABULARY:
+        raise ConfigError(f"a vocabulary of {train_vocab} tokens is too small; ask for at least {MIN_VOCABULARY}")
+
+
+def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
+    """Whether the store is there already; a finished store that was made in another way is never touched."""
+    if not (out / PLAN).exists() and any(out.iterdir()):
+        raise CorpusError(f"{out} holds something else; choose a new or empty folder for --out")
+    if not (out / MANIFEST).exists():
+        return False
+    made = read_json(out / PLAN)
+    differ = [key for key in plan if not isinstance(made, dict) or made.get(key) != plan[key]]
+    if "sources" in differ:
+        changed = _changed(made, plan)
+        raise CorpusError(f"{out} was made from other text ({changed}); choose another --out, or delete it")
+    if differ:
+        raise ConfigError(f"{out} was made with another {', '.join(differ)}; use the same options, or another --out")
+    return True
+
+
+def _begin(out: Path, plan: dict[str, Any]) -> None:
+    """Start a folder, or go on with one that was begun.
+
+    After an error the text or the options may have changed. The plan is replaced then, and the tokenizer made anew;
+    shards need no rule, since each is taken over only where its text and tokenizer are still the same.
+    """
     for part in [*out.glob(".*.part"), *(out / SHARDS).glob(".*.part")]:
         part.unlink(missing_ok=True)  # what a killed run was writing
-    begun = read_json(out / PLAN)
-    if begun == plan:
-        return
-    differ = [key for key in plan if not isinstance(begun, dict) or begun.get(key) != plan[key]]
-    if "sources" in differ:
-        raise CorpusError(
-            f"{out} was begun with other text ({_changed(begun, plan)}); choose another --out, or delete it"
-        )
-    raise ConfigError(f"{out} was begun with another {', '.join(differ)}; use the same options, or another --out")
+    if (out / PLAN).exists():
+        if read_json(out / PLAN) == plan:
+            return
+        (out / TOKENIZER).unlink(missing_ok=True)
+    write_json(out / PLAN, plan)
 
 
 def _changed(begun: Any, plan: dict[str, Any]) -> str:
@@ -191,8 +212,7 @@ def _run(
     progress: Callable[[Progress], None],
 ) -> TokenStore:
     skipped: Counter[str] = Counter()
-    plan_key = sha256(canonical_json({**plan, "tokenizer": sha256_of_file(out / TOKENIZER)}).encode())
-    tasks = _tasks(sources, plan, plan_key, skipped)
+    tasks = _tasks(sources, plan, sha256_of_file(out / TOKENIZER), skipped)
     reports: list[ShardReport] = []
     total = None if any(source.num_bytes is None for source in sources) else sum(s.num_bytes or 0 for s in sources)
     for report in make_shards(tasks, out, workers):
@@ -201,20 +221,21 @@ def _run(
         reused = sum(one.reused for one in reports)
         progress(Progress(report.position, total, len(reports), reused, sum(one.entry.tokens for one in reports)))
     _require_text(reports, sources, skipped)
+    _remove_shards_from(out, len(reports))
     for source in sources:
         _require_unchanged(source)
     write_manifest(out, _manifest(out, plan, tokenizer, reports, skipped))
     return TokenStore.open(out)
 
 
-def _tasks(sources: Sequence[Source], plan: dict[str, Any], plan_key: str, skipped: Counter[str]) -> Iterator[Task]:
+def _tasks(sources: Sequence[Source], plan: dict[str, Any], tokenizer: str, skipped: Counter[str]) -> Iterator[Task]:
     number = before = 0
     for source in sources:
         for block in cut(source, skip_bad=plan["skip_bad_lines"], skipped=skipped):
             yield Task(
                 number=number,
                 block=block,
-                key=_block_key(plan_key, block),
+                key=_block_key(block, tokenizer, plan["seed"]),
                 seed=plan["seed"],
                 held_out=plan["held_out"],
                 skip_bad=plan["skip_bad_lines"],
@@ -224,8 +245,10 @@ def _tasks(sources: Sequence[Source], plan: dict[str, Any], plan_key: str, skipp
         before += source.num_bytes or 0
 
 
-def _block_key(plan_key: str, block: Block) -> str:
-    return sha256(f"{plan_key}/{block.source}/{block.first_line}/{sha256(block.data)}".encode())
+def _block_key(block: Block, tokenizer: str, seed: int) -> str:
+    """All that decides the bytes of a shard."""
+    made_of = {"version": VERSION, "layout": block.layout, "text": sha256(block.data), "first": block.first_line == 1}
+    return sha256(canonical_json({**made_of, "tokenizer": tokenizer, "seed": seed}).encode())
 
 
 def _require_text(reports: Sequence[ShardReport], sources: Sequence[Source], skipped: Counter[str]) -> None:
@@ -235,6 +258,13 @@ def _require_text(reports: Sequence[ShardReport], sources: Sequence[Source], ski
             shown = ", ".join(f"{count} {reason}" for reason, count in sorted(skipped.items()) if count)
             why = f"; skipped: {shown}" if shown else ""
             raise CorpusError(f"{source.name}, line 1: no document was found in it{why}; check {names} and try again")
+
+
+def _remove_shards_from(out: Path, number: int) -> None:
+    """Shards of an earlier attempt on longer text."""
+    while shard_path(out, number).exists():
+        shard_path(out, number).unlink()
+        number += 1
 
 
 def _require_unchanged(source: Source) -> None:

@@ -9,7 +9,7 @@ A shard is a sealed safetensors file of four tensors:
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal
@@ -26,6 +26,7 @@ from sparsebert.text.sentences import split_sentences
 
 Split = Literal["train", "held_out"]
 SPLITS: tuple[Split, ...] = ("train", "held_out")
+WITHOUT_TOKENS = "sentence_without_tokens"  # counted as skipped, but no error: there was nothing to read
 _SENTENCES_A_CALL = 2000  # what the library returns costs some 100 bytes a token until it is copied
 
 
@@ -99,7 +100,7 @@ def encode_block(block: Block, tokenizer: Tokenizer, *, seed: int, complaints: C
     ids, lengths = _encode(list(chain.from_iterable(texts)), tokenizer)
     owner = np.repeat(np.arange(len(found)), [len(sentences) for sentences in texts])
     with_tokens = lengths > 0  # a sentence of control characters only has none
-    complaints.skipped["sentence_without_tokens"] += int((~with_tokens).sum())
+    complaints.skipped[WITHOUT_TOKENS] += int((~with_tokens).sum())
     per_document = np.bincount(owner[with_tokens], minlength=len(found))
     for number in np.flatnonzero(per_document < 2):
         complaints.add(found[number].first_line, "one_sentence")
@@ -126,7 +127,7 @@ def _encode(sentences: list[str], tokenizer: Tokenizer) -> tuple[ndarray, Int64[
     return np.concatenate(parts), np.array(lengths, dtype=np.int64)
 
 
-def _starts(lengths: Iterable[int] | ndarray) -> UInt32[ndarray, " and_one"]:
+def _starts(lengths: ndarray) -> UInt32[ndarray, " and_one"]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32)
 
 

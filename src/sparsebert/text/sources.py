@@ -110,11 +110,7 @@ def _readable(path: Path) -> Iterator[None]:
             f"cannot read {path}: {error.strerror or error}; check the file and its permissions"
         ) from error
     except ValueError as error:  # a NUL in the name itself
-        raise CorpusError(f"{given_name(path)} cannot be a file name ({error}); {_EXPECTED}") from error
-
-
-def given_name(path: Path) -> str:
-    return ascii(str(path))
+        raise CorpusError(f"{str(path)!a} cannot be a file name ({error}); {_EXPECTED}") from error
 
 
 @dataclass(frozen=True)

@@ -134,9 +134,9 @@ class TokenStore:
         if expected != self.vocabulary_hash:
             made_for = self.manifest["vocabulary"].get("model", "another model")
             raise CorpusError(
-                f"the corpus {self.path} was made with the vocabulary of {made_for} ({self.vocab_size:,} tokens, sha256 "
-                f"{self.vocabulary_hash[:12]}), but {owner} has another one ({expected[:12]}); prepare the text again "
-                "with --model naming that model"
+                f"the corpus {self.path} was made with the vocabulary of {made_for} ({self.vocab_size:,} tokens, "
+                f"sha256 {self.vocabulary_hash[:12]}), but {owner} has another one ({expected[:12]}); prepare the text "
+                "again with --model naming that model"
             )
 
     def shard(self, number: int) -> OpenShard:

