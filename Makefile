@@ -36,7 +36,8 @@ format: $(READY)  ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-docs: $(READY)  ## rewrite what is generated in the docs: the README tree
+docs: $(READY)  ## rewrite what is generated in the docs: figures, the README tree
+	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/tree.py
 
 bench: $(READY)  ## the benchmarks, one after another
