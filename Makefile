@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-SOURCES := src tests benchmarks docs $(wildcard setup.py)
+SOURCES := $(wildcard src tests benchmarks docs setup.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench docs clean
