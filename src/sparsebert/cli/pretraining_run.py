@@ -39,10 +39,8 @@ class PretrainingRun:
         from sparsebert.training.config import FitConfig
 
         # Two micro-batches: the run on one process and the run on two ranks are then the same run.
-        whole = self.batch_size % 2 == 0
-        return FitConfig(
-            **{"micro_batches": 2 if whole else 1, **self.fit, "num_steps": self.num_steps, "seed": self.seed}
-        )
+        defaults = {"micro_batches": 2 if self.batch_size % 2 == 0 else 1, "warmup_steps": self.num_steps // 10}
+        return FitConfig(**{**defaults, **self.fit, "num_steps": self.num_steps, "seed": self.seed})
 
 
 def resolve(given: dict[str, Any], recipe_name: str | None, others: dict[str, Any]) -> PretrainingRun:
@@ -111,7 +109,8 @@ def describe(run: PretrainingRun, device_flops: float | None, devices: int) -> l
         f"{run.model}: {shape['num_hidden_layers']} layers, width {shape['hidden_size']}, "
         f"{vocab_size:,} words, length {run.length}, attention density {cost.density:.3f}",
         f"batch {run.batch_size}, {run.num_steps:,} steps, {cost.tokens:.3g} tokens; AdamW {run.learning_rate:g}, "
-        f"{config.warmup_steps:,} warm-up steps, decay {run.weight_decay:g}, dropout {run.dropout or 'as in the model'}",
+        f"{config.warmup_steps:,} warm-up steps, decay {run.weight_decay:g}, "
+        f"dropout {'as in the model' if run.dropout is None else run.dropout}",
         f"{cost.flops:.3g} operations; at {per_device:.3g} a second on each of {devices} (rate {told}): "
         f"{cost.days:,.1f} days",
     ]

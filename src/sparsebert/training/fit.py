@@ -198,7 +198,7 @@ class _Loop:
         """Write what the run was for, then result.json, whose presence says that nothing is left to do."""
         self.objective.eval()
         figures = {"steps": self.progress.step, "tokens": self.progress.tokens, "skipped_steps": self.progress.skipped}
-        common = {"seed": self.config.seed, "metrics": dict(self.progress.evaluation), **figures}
+        common: dict[str, Any] = {"seed": self.config.seed, "metrics": dict(self.progress.evaluation), **figures}
         fields = common | self.objective.finish(self.run.folder)
         if fields.get("metric") in fields["metrics"]:
             fields.setdefault("score", fields["metrics"][fields["metric"]])
