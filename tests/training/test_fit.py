@@ -15,7 +15,7 @@ from tests.training.cases import Regression, outcome, short_fit
 torch.set_num_threads(1)
 
 
-class Crash(Exception):
+class CrashError(Exception):
     pass
 
 
@@ -33,7 +33,7 @@ class Interrupted(Regression):
 
 
 def crash() -> None:
-    raise Crash
+    raise CrashError
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_the_result_holds_the_last_evaluation_as_its_score(undisturbed: Path) ->
 
 @pytest.mark.parametrize("at", [0, 2, 3, 7, 11])
 def test_a_run_that_stopped_anywhere_resumes_to_the_same_bits(undisturbed: Path, tmp_path: Path, at: int) -> None:
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         fit(Interrupted(at, crash), short_fit(), tmp_path)
     result = fit(Regression(), short_fit(), tmp_path)
     assert result.resumed_from == at // 3 * 3
@@ -70,7 +70,7 @@ def test_a_run_that_stopped_anywhere_resumes_to_the_same_bits(undisturbed: Path,
 
 
 def test_a_half_written_line_is_taken_back(undisturbed: Path, tmp_path: Path) -> None:
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         fit(Interrupted(8, crash), short_fit(), tmp_path)
     with (tmp_path / "metrics.jsonl").open("ab") as stream:
         stream.write(b'{"step": 9, "lo')
@@ -79,7 +79,7 @@ def test_a_half_written_line_is_taken_back(undisturbed: Path, tmp_path: Path) ->
 
 
 def test_a_damaged_checkpoint_costs_steps_but_no_bits(undisturbed: Path, tmp_path: Path) -> None:
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         fit(Interrupted(8, crash), short_fit(), tmp_path)
     path = tmp_path / "checkpoints" / "step-00000006" / "optimiser.safetensors"
     data = bytearray(path.read_bytes())
@@ -103,7 +103,7 @@ def test_a_changed_setting_is_refused_by_name(undisturbed: Path, change: dict[st
 
 
 def test_what_the_caller_adds_to_the_configuration_is_held_to_as_well(tmp_path: Path) -> None:
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         fit(Interrupted(1, crash), short_fit(), tmp_path, settings={"model": {"name": "a"}, "where": {"at": "x"}})
     with pytest.raises(ConfigError, match=r"model\.name is 'a'.*'b' now"):
         fit(Regression(), short_fit(), tmp_path, settings={"model": {"name": "b"}, "where": {"at": "x"}})
@@ -111,7 +111,7 @@ def test_what_the_caller_adds_to_the_configuration_is_held_to_as_well(tmp_path: 
 
 
 def test_settings_that_change_no_bit_may_change(undisturbed: Path, tmp_path: Path) -> None:
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         fit(Interrupted(8, crash), short_fit(), tmp_path)
     fit(Regression(), short_fit(checkpoint_every=5, keep_checkpoints=1), tmp_path)
     assert outcome(tmp_path) == outcome(undisturbed)
@@ -147,7 +147,7 @@ def test_a_run_that_stays_broken_stops_and_names_the_step(tmp_path: Path) -> Non
 
 def test_skipped_steps_are_remembered_over_a_restart(tmp_path: Path) -> None:
     broken = (1, 4, 5, 6)
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         fit(Interrupted(6, crash, broken_steps=broken), short_fit(max_skipped=3), tmp_path)
     with pytest.raises(TrainingError, match="step 7"):
         fit(Regression(broken_steps=broken), short_fit(max_skipped=3), tmp_path)
@@ -159,7 +159,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_computes_with_the_threads_it_began_with(tmp_path: Path) -> None:
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         fit(Interrupted(4, crash), short_fit(), tmp_path)
     torch.set_num_threads(2)
     try:
