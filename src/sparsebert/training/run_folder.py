@@ -96,8 +96,11 @@ class MetricsWriter:
         self.stream = stream
 
     def write(self, line: Mapping[str, Any]) -> None:
-        self.stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
-        self.stream.flush()
+        try:
+            self.stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+            self.stream.flush()
+        except OSError as error:
+            raise FileError(f"cannot write {self.stream.name}: {error.strerror}; the same command resumes") from error
 
     def sync(self) -> None:
         """Before a checkpoint claims these steps, they are on the disk."""
