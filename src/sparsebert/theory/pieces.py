@@ -1,0 +1,97 @@
+"""Token-wise layers of the construction: each reads one direction of a row, bends it in three pieces, writes another.
+
+The same description is run exactly by `exact`, in float64 by `network`, and there also with ReLUs (Step 3).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sparsebert.errors import TheoryError
+from sparsebert.theory.grid import Grid
+
+Number = int | Fraction
+Line = tuple[Number, Number]  # slope, value at 0
+FLAT: Line = (0, 0)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A piecewise-linear function of three pieces, continuous from the right; it may jump."""
+
+    low: Number
+    high: Number
+    below: Line = FLAT
+    between: Line = FLAT
+    above: Line = FLAT
+
+    def __call__(self, value: Number) -> Number:
+        slope, constant = self.below if value < self.low else self.between if value < self.high else self.above
+        return slope * value + constant
+
+
+@dataclass(frozen=True)
+class TokenLayer:
+    """row -> row + pieces(row·read) * write: a feed-forward layer with one hidden unit (r = 1)."""
+
+    read: tuple[Number, ...]
+    write: tuple[Number, ...]
+    pieces: Pieces
+
+
+def _unit(width: int, entry: int) -> tuple[int, ...]:
+    return tuple(int(k == entry) for k in range(width))
+
+
+def quantiser(grid: Grid) -> list[TokenLayer]:
+    """g_q: entries x/delta are rounded down to integers, those outside [0, 1/delta) sent far below (Lemma 5 there).
+
+    One layer for what is outside and one a cell, for each entry: d/delta + d layers.
+    """
+    layers = []
+    for entry in range(grid.width):
+        axis = _unit(grid.width, entry)
+        away: Line = (-1, grid.outside)
+        layers.append(TokenLayer(axis, axis, Pieces(0, grid.resolution, below=away, above=away)))
+        layers += [TokenLayer(axis, axis, Pieces(k, k + 1, between=(-1, k))) for k in range(grid.resolution)]
+    return layers
+
+
+def value_map(
+    outputs: Mapping[int, tuple[Sequence[Number], Sequence[Number]]], grid: Grid, bound: Number
+) -> list[TokenLayer]:
+    """g_v: one layer for each context, then one that clears rows whose context is none of them.
+
+    `outputs` maps a context to (the row that carries it, the row wanted); `bound` exceeds |row wanted · u|.
+    """
+    if outputs and min(outputs) <= bound + 1:
+        raise TheoryError(
+            f"the function reaches {float(bound):.3g} along u, as high as the lowest context {min(outputs)}; "
+            "scale the function down"
+        )
+    half = Fraction(1, 2)
+    windows = [
+        TokenLayer(
+            grid.direction,
+            tuple(want - have for want, have in zip(wanted, carrier, strict=True)),
+            Pieces(context - half, context + half, between=(0, 1)),
+        )
+        for context, (carrier, wanted) in outputs.items()
+    ]
+    return [*windows, sweep(grid, bound)]
+
+
+def sweep(grid: Grid, bound: Number) -> TokenLayer:
+    """Rows that no window caught are brought back to level 0, so that the network stays bounded everywhere."""
+    gone: Line = (-1, 0)
+    return TokenLayer(grid.direction, _unit(grid.width, 0), Pieces(-bound, bound, below=gone, above=gone))
+
+
+def applied(layers: Iterable[TokenLayer], row: Sequence[Number]) -> list[Number]:
+    """A row after the layers, exactly."""
+    result = list(row)
+    for layer in layers:
+        amount = layer.pieces(sum((a * b for a, b in zip(layer.read, result, strict=True)), start=0))
+        if amount:
+            result = [entry + amount * step for entry, step in zip(result, layer.write, strict=True)]
+    return result
