@@ -1,0 +1,84 @@
+"""attend(): one operation, many backends. An explicit backend works or raises; only "auto" chooses."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sparsebert.attention.gated import attend_gated
+from sparsebert.attention.inputs import Gate, Inputs, Relaxation, check_inputs
+from sparsebert.attention.reference import attend_reference
+from sparsebert.attention.sdpa import attend_sdpa
+from sparsebert.errors import AttentionError
+from sparsebert.patterns import Pattern
+
+Backend = Literal["auto", "reference", "sdpa", "gated"]
+
+BACKENDS: dict[str, Callable[[Inputs], Tensor]] = {
+    "reference": attend_reference,
+    "sdpa": attend_sdpa,
+    "gated": attend_gated,
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The backend that "auto" takes, and why."""
+
+    backend: str
+    reason: str
+
+
+def attend(
+    query: Float[Tensor, "batch heads n d"],
+    key: Float[Tensor, "batch heads n d"],
+    value: Float[Tensor, "batch heads n d"],
+    *,
+    pattern: Pattern | None = None,
+    lengths: Int[Tensor, " batch"] | None = None,
+    dropout: float = 0.0,
+    scale: float | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    gate: Float[Tensor, "gate_heads positions positions"] | None = None,
+    relaxation: Relaxation = "log",
+    c: float = 10_000.0,
+    backend: str = "auto",
+) -> Float[Tensor, "batch heads n d"]:
+    """Self-attention over the entries a pattern keeps.
+
+    pattern: who may attend to whom; an input shorter than it uses its top-left corner, a longer one raises.
+    lengths: how many tokens of each example are real; the rest is padding, whose keys are excluded and whose
+        queries give zeros, as does any query with nothing to attend to.
+    dropout: on the attention weights. scale: of the scores, 1/sqrt(d) by default.
+    bias: one value per kept entry of the pattern, added to the scores; its gradient is summed over the batch.
+    gate: a soft pattern in [0, 1] with a gradient, [1 or heads, n, n]. relaxation: "multiplicative" is Eq. (4) of the
+        paper, "additive" its renormalisation trick, Eqs. (5)-(6), with the constant c; "log" adds log P, which is
+        the multiplicative form renormalised and has no constant to choose.
+    """
+    inputs = Inputs(
+        query,
+        key,
+        value,
+        pattern,
+        lengths,
+        dropout,
+        query.shape[-1] ** -0.5 if scale is None else scale,
+        bias,
+        None if gate is None else Gate(gate, relaxation, c),
+    )
+    check_inputs(inputs)
+    name = choose(inputs).backend if backend == "auto" else backend
+    if name not in BACKENDS:
+        raise AttentionError(f"there is no backend {name!r}; expected one of auto, {', '.join(BACKENDS)}")
+    return BACKENDS[name](inputs)
+
+
+def choose(inputs: Inputs) -> Choice:
+    """What "auto" takes for these inputs."""
+    if inputs.gate is not None:
+        return Choice("gated", "a gate is learned, which needs its gradient")
+    if inputs.bias is not None:
+        return Choice("reference", "a bias per kept entry has no faster backend here")
+    return Choice("sdpa", "the dense kernel, with the pattern as a bool tensor")

@@ -1,0 +1,130 @@
+"""What every backend is handed: tensors that were checked once, and the settings that go with them."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from sparsebert.errors import AttentionError
+from sparsebert.patterns import Pattern
+
+Relaxation = Literal["multiplicative", "additive", "log"]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A soft pattern in [0, 1] with a gradient, and how it enters the attention weights."""
+
+    values: Float[Tensor, "gate_heads positions positions"]
+    relaxation: Relaxation
+    c: float  # of the additive form, Q = -c (1 - P)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The arguments of attend(), checked."""
+
+    query: Float[Tensor, "batch heads n d"]
+    key: Float[Tensor, "batch heads n d"]
+    value: Float[Tensor, "batch heads n d"]
+    pattern: Pattern | None  # None: everyone attends to everyone
+    lengths: Int[Tensor, " batch"] | None  # real tokens an example; None: no padding
+    dropout: float
+    scale: float
+    bias: Float[Tensor, "..."] | None  # one value per kept entry of the pattern, [kept] or [heads, kept]
+    gate: Gate | None
+
+    @property
+    def heads(self) -> int:
+        return self.query.shape[1]
+
+    @property
+    def length(self) -> int:
+        return self.query.shape[2]
+
+    @property
+    def anchored_to_token(self) -> bool:
+        return self.pattern is not None and self.pattern.anchor == "token"
+
+
+def check_inputs(inputs: Inputs) -> None:
+    """Refuse what no backend could give a meaning to."""
+    shape = tuple(inputs.query.shape)
+    if inputs.query.ndim != 4:
+        raise AttentionError(f"query has shape {shape}; expected [batch, heads, n, head size]")
+    for name, tensor in (("key", inputs.key), ("value", inputs.value)):
+        if tensor.shape != inputs.query.shape or tensor.dtype != inputs.query.dtype:
+            raise AttentionError(
+                f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)} but query is {inputs.query.dtype} of shape "
+                f"{shape}; self-attention needs the same of all three"
+            )
+    if not inputs.query.is_floating_point():
+        raise AttentionError(f"query is {inputs.query.dtype}; expected a floating-point tensor")
+    if not 0.0 <= inputs.dropout < 1.0:
+        raise AttentionError(f"dropout is {inputs.dropout}; it must be at least 0 and below 1")
+    _check_pattern(inputs)
+    _check_lengths(inputs)
+    _check_gate(inputs)
+
+
+def _check_pattern(inputs: Inputs) -> None:
+    pattern = inputs.pattern
+    if pattern is None:
+        if inputs.bias is not None:
+            raise AttentionError("bias is given without a pattern; it needs the kept entries of one to belong to")
+        return
+    if not isinstance(pattern, Pattern):
+        raise AttentionError(f"pattern is a {type(pattern).__name__}; expected a sparsebert.Pattern")
+    if inputs.length > pattern.length:
+        raise AttentionError(
+            f"pattern covers {pattern.length} positions but the input has {inputs.length}; "
+            f"rebuild it with pattern.at({inputs.length})"
+        )
+    if pattern.heads not in (1, inputs.heads):
+        raise AttentionError(
+            f"pattern has {pattern.heads} heads but the input has {inputs.heads}; use 1 or {inputs.heads}"
+        )
+    if inputs.bias is not None and tuple(inputs.bias.shape) not in _bias_shapes(pattern, inputs.heads):
+        raise AttentionError(
+            f"bias has shape {tuple(inputs.bias.shape)}; expected one value per kept entry, "
+            f"{' or '.join(str(list(shape)) for shape in _bias_shapes(pattern, inputs.heads))}"
+        )
+
+
+def _bias_shapes(pattern: Pattern, heads: int) -> list[tuple[int, ...]]:
+    shared = (pattern.kept,)
+    return [shared, (heads, pattern.kept)] if pattern.heads == 1 else [shared]
+
+
+def _check_lengths(inputs: Inputs) -> None:
+    lengths = inputs.lengths
+    if lengths is None:
+        return
+    batch, n = inputs.query.shape[0], inputs.length
+    if lengths.shape != (batch,) or lengths.is_floating_point() or lengths.dtype == torch.bool:
+        raise AttentionError(
+            f"lengths is {lengths.dtype} of shape {tuple(lengths.shape)}; expected {batch} whole numbers, "
+            "the count of real tokens of each example"
+        )
+    # The values are only looked at outside a compiled graph, where looking costs nothing.
+    if not torch.compiler.is_compiling() and batch and not ((lengths >= 0) & (lengths <= n)).all():
+        raise AttentionError(f"lengths run from {int(lengths.min())} to {int(lengths.max())}; expected 0 to {n}")
+
+
+def _check_gate(inputs: Inputs) -> None:
+    gate = inputs.gate
+    if gate is None:
+        return
+    if gate.relaxation not in get_args(Relaxation):
+        raise AttentionError(f"relaxation is {gate.relaxation!r}; expected one of {', '.join(get_args(Relaxation))}")
+    if inputs.bias is not None:
+        raise AttentionError("both a gate and a bias are given; a gate already is one, so leave one out")
+    size, shape = inputs.length, tuple(gate.values.shape)
+    if len(shape) != 3 or shape[0] not in (1, inputs.heads) or shape[1] != shape[2] or shape[1] < size:
+        raise AttentionError(f"gate has shape {shape}; expected [1 or {inputs.heads}, n, n] with n at least {size}")
+    if inputs.pattern is not None and inputs.anchored_to_token and shape[1] != inputs.pattern.length:
+        raise AttentionError(
+            f"gate covers {shape[1]} positions and its token-anchored pattern {inputs.pattern.length}; use one length"
+        )

@@ -1,0 +1,62 @@
+"""torch's scaled_dot_product_attention, given the pattern as a bool tensor: dense cost, sparse meaning."""
+
+from functools import lru_cache
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from sparsebert.attention.inputs import Inputs
+from sparsebert.errors import AttentionError
+from sparsebert.patterns import Pattern
+
+
+def attend_sdpa(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
+    if inputs.gate is not None or inputs.bias is not None:
+        raise AttentionError("backend 'sdpa' takes no gate and no bias; use backend='auto' or 'reference'")
+    allowed = _allowed(inputs)
+    if allowed is None:
+        return _dense(inputs, None)
+    # A query with nothing to attend to would give NaN: let it attend to all, then set its output to zero.
+    empty = ~allowed.any(-1, keepdim=True)
+    output = _dense(inputs, allowed | empty)
+    output = output.masked_fill(empty, 0.0)
+    if inputs.lengths is not None:
+        padded = torch.arange(inputs.length, device=output.device) >= inputs.lengths.to(output.device)[:, None]
+        output = output.masked_fill(padded[:, None, :, None], 0.0)
+    return output
+
+
+def _dense(inputs: Inputs, allowed: Bool[Tensor, "..."] | None) -> Float[Tensor, "batch heads n d"]:
+    return torch.nn.functional.scaled_dot_product_attention(
+        inputs.query, inputs.key, inputs.value, attn_mask=allowed, dropout_p=inputs.dropout, scale=inputs.scale
+    )
+
+
+def _allowed(inputs: Inputs) -> Bool[Tensor, "batch_or_1 heads_or_1 n_or_1 n"] | None:
+    """Kept by the pattern and key real; None where nothing is excluded, so that SDPA stays on its fast path."""
+    pattern, lengths, n = inputs.pattern, inputs.lengths, inputs.length
+    device = inputs.query.device
+    real = None if lengths is None else torch.arange(n, device=device) < lengths.to(device)[:, None]
+    if pattern is None or pattern.kept == pattern.heads * pattern.length**2:
+        return None if real is None else real[:, None, None, :]
+    if pattern.anchor == "token" and (real is not None or n < pattern.length):
+        keep = _token_anchored(_dense_keep(pattern, pattern.length, device), lengths, inputs.query.shape[0], n)
+    else:
+        keep = _dense_keep(pattern, n, device)[None]
+    return keep if real is None else keep & real[:, None, None, :]
+
+
+@lru_cache(maxsize=4)
+def _dense_keep(pattern: Pattern, n: int, device: torch.device) -> Bool[Tensor, "heads n n"]:
+    return pattern.keep()[:, :n, :n].contiguous().to(device)
+
+
+def _token_anchored(
+    keep: Bool[Tensor, "heads positions positions"], lengths: Tensor | None, batch: int, n: int
+) -> Bool[Tensor, "batch heads n n"]:
+    """Each example's true last token takes over the row and column of the pattern's last position."""
+    last = torch.full((batch,), n, device=keep.device) if lengths is None else lengths.to(keep.device)
+    places = torch.arange(n, device=keep.device).repeat(batch, 1)
+    places.scatter_(1, (last - 1).clamp(min=0)[:, None], keep.shape[-1] - 1)
+    return keep[:, places[:, :, None], places[:, None, :]].transpose(0, 1)

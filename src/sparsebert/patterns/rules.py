@@ -1,0 +1,60 @@
+"""A rule is how a pattern was made, a builder or an operation on rules, and rebuilds it at any length."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from sparsebert.errors import PatternError
+from sparsebert.patterns import builders, handmade
+from sparsebert.patterns.pattern import Pattern, Rule
+
+BUILDERS: dict[str, Callable[..., Pattern]] = {
+    builder.__name__: builder
+    for builder in (
+        builders.full,
+        builders.window,
+        builders.border,
+        builders.random,
+        builders.from_offsets,
+        handmade.strided,
+        handmade.fixed,
+        handmade.log_sparse,
+        handmade.star,
+        handmade.longformer,
+        handmade.big_bird,
+    )
+}
+# What a name alone is enough to build.
+NAMES = tuple(name for name in BUILDERS if name != "from_offsets")
+_OPERATIONS: dict[str, Callable[..., Pattern]] = {
+    "union": lambda left, right: left | right,
+    "intersection": lambda left, right: left & right,
+    "without_diagonal": lambda one: one.without_diagonal(),
+}
+_MAX_DEPTH = 64  # of operations on operations; a file that claims more is hostile
+
+
+def named(name: str, length: int, heads: int = 1, **arguments: Any) -> Pattern:
+    """The pattern of that name, e.g. named("star", 128); refuses names and arguments it does not know."""
+    if name not in NAMES:
+        raise PatternError(f"there is no pattern called {name!r}; expected one of {', '.join(sorted(NAMES))}")
+    known = list(inspect.signature(BUILDERS[name]).parameters)[2:]
+    for argument in arguments:
+        if argument not in known:
+            raise PatternError(f"{name} has no argument {argument!r}; it takes {', '.join(known) or 'none'}")
+    return BUILDERS[name](length, heads, **arguments)
+
+
+def rebuild(rule: Rule, length: int, depth: int = 0) -> Pattern:
+    """The pattern a rule gives at a length."""
+    if depth > _MAX_DEPTH or not isinstance(rule, dict):
+        raise PatternError(f"{str(rule)[:80]!r} is not a rule; expected a builder with arguments, or an operation")
+    try:
+        if "operation" in rule:
+            parts = [rebuild(part, length, depth + 1) for part in rule["of"]]
+            return _OPERATIONS[rule["operation"]](*parts)
+        # A list of offsets says by itself how many heads there are.
+        heads = {} if rule["builder"] == "from_offsets" else {"heads": rule["heads"]}
+        return BUILDERS[rule["builder"]](length, **heads, **rule["arguments"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise PatternError(f"the rule {str(rule)[:200]} cannot be rebuilt: {error}") from error

@@ -1,0 +1,52 @@
+"""Pattern files: sealed safetensors, checked entry by entry before anything uses them."""
+
+from pathlib import Path
+
+from sparsebert.errors import FileError, PatternError
+from sparsebert.files import open_sealed_tensors, read_bytes, seal_tensors, write_atomic
+from sparsebert.patterns.pattern import Pattern
+
+FORMAT = 1
+
+
+def save(pattern: Pattern, path: Path) -> None:
+    write_atomic(path, to_bytes(pattern))
+
+
+def load(path: Path) -> Pattern:
+    return from_bytes(read_bytes(path), path)
+
+
+def to_bytes(pattern: Pattern) -> bytes:
+    about = {
+        "kind": "pattern",
+        "format": FORMAT,
+        "heads": pattern.heads,
+        "length": pattern.length,
+        "anchor": pattern.anchor,
+        "rule": pattern.rule,
+    }
+    return seal_tensors({"row_starts": pattern.row_starts, "keys": pattern.keys}, about)
+
+
+def from_bytes(data: bytes, path: Path) -> Pattern:
+    tensors, about = open_sealed_tensors(data, path)
+    if about.get("kind") != "pattern":
+        raise FileError(f"{path} holds a {about.get('kind')!r}; expected a pattern saved by Pattern.save")
+    if about.get("format") != FORMAT:
+        raise FileError(f"{path} has pattern format {about.get('format')!r}; this version reads format {FORMAT}")
+    if sorted(tensors) != ["keys", "row_starts"]:
+        raise FileError(f"{path} holds tensors {sorted(tensors)}; expected keys and row_starts")
+    try:
+        return Pattern(
+            int(about["heads"]),
+            int(about["length"]),
+            tensors["row_starts"],
+            tensors["keys"],
+            about["anchor"],
+            about["rule"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{path} lacks a field of a pattern file ({error}); save the pattern again") from error
+    except PatternError as error:
+        raise PatternError(f"{path}: {error}") from error
