@@ -22,23 +22,30 @@ def blocks(tokens: int, size: int) -> Keys:
 
 
 def levels_of(rows: Rows, grid: Grid) -> list[Number]:
+    if grid.width == 1:
+        return [row[0] for row in rows]
     return [sum((a * b for a, b in zip(row, grid.direction, strict=True)), start=0) for row in rows]
 
 
-def head(levels: Sequence[Number], threshold: Number, keys: Keys) -> list[Number]:
+def head(levels: Sequence[Number], doubled_threshold: Number, keys: Keys) -> list[Number]:
     """psi: the largest level attended to where a token lies above the threshold, the smallest where below.
 
-    Hardmax shares its weight among equal scores; a token with nobody to attend to receives 0.
+    The score of a key is (own level - threshold) * key's level, so only the sign of the first factor matters; on the
+    threshold itself all scores are equal. The threshold comes doubled, to stay with integers.
     """
-    return [_hardmax(level - threshold, [levels[j] for j in row]) for level, row in zip(levels, keys, strict=True)]
+    return [
+        _hardmax(2 * level - doubled_threshold, [levels[j] for j in row])
+        for level, row in zip(levels, keys, strict=True)
+    ]
 
 
 def _hardmax(factor: Number, values: Sequence[Number]) -> Number:
+    """All weight on the highest score, shared among equal ones; 0 where there is nobody to attend to."""
     if not values:
         return 0
-    best = max(factor * value for value in values)
-    chosen = [value for value in values if factor * value == best]
-    mean = Fraction(sum(chosen), len(chosen))
+    if factor:
+        return max(values) if factor > 0 else min(values)
+    mean = Fraction(sum(values), len(values))
     return mean.numerator if mean.denominator == 1 else mean
 
 
@@ -57,8 +64,8 @@ def _added(rows: Rows, amounts: Sequence[Number]) -> Rows:
 
 def selective_shift(rows: Rows, grid: Grid, level: int, keys: Keys) -> Rows:
     """Two heads: a token at this level gains N times (max - min) of those it attends to; the others stay."""
-    levels, half = levels_of(rows, grid), Fraction(1, 2)
-    lower, upper = head(levels, level - half, keys), head(levels, level + half, keys)
+    levels = levels_of(rows, grid)
+    lower, upper = head(levels, 2 * level - 1, keys), head(levels, 2 * level + 1, keys)
     return _added(rows, [grid.local_gain * (a - b) for a, b in zip(lower, upper, strict=True)])
 
 

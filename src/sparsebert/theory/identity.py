@@ -44,7 +44,7 @@ def decoded(entry: int, grid: Grid) -> tuple[list[int], int]:
 
 
 def twin(levels: Sequence[int], step: int) -> list[int]:
-    """The input that shares the last shifted level where the number of tokens is even: 1st, 3rd, 5th ... token moved."""
+    """The input that shares the last shifted level where n is even: the 1st, 3rd, 5th ... token moved."""
     return [level + step if token % 2 == 0 else level for token, level in enumerate(levels)]
 
 
