@@ -25,7 +25,7 @@ def layers_match_closed_form(case: Case) -> Outcome:
     rows = case.spread(LAYERED)
     for count, row in enumerate(rows, start=1):
         tokens = case.tokens(row)
-        found = exact.contexts(list(case.grid.rows(tokens)), case.grid)
+        found = exact.contexts(case.grid.rows(tokens), case.grid)
         if found != [case.context(row, token) for token in range(case.grid.tokens)]:
             return Outcome(count, 1, {"inputs": [tokens]})
     return Outcome(len(rows), 0)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sparsebert.theory.grid import Grid
-from sparsebert.theory.pieces import Number, TokenLayer, applied, quantiser
+from sparsebert.theory.grid import Grid, Number
+from sparsebert.theory.pieces import TokenLayer, applied, quantiser
 
 Keys = Sequence[Sequence[int]]  # for each query, the tokens it may attend to
 Rows = list[list[Number]]

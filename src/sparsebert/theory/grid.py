@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sparsebert.errors import TheoryError
+
+Number = int | Fraction
 
 
 @dataclass(frozen=True)
@@ -69,16 +72,25 @@ class Grid:
         """The value given to entries outside [0, 1): the paper's -delta^-nd, in units of delta."""
         return -int(self.resolution ** (self.tokens * self.width + 1))
 
-    def row(self, level: int, position: int = 0) -> list[int]:
-        """The row of entries whose level this is; `position` takes a mark off, so that entries stay below r·(i+1)."""
-        mark = position * self.num_cells if self.marked else 0
-        digits, rest = [], level - mark
-        for _ in range(self.width):
-            digits.append(rest % self.resolution)
-            rest //= self.resolution
-        digits[-1] += mark // self.resolution ** (self.width - 1)
-        return digits
+    @property
+    def context_bound(self) -> int:
+        """No entry of q reaches this: G²·(l~_n + 1) with l~_n <= N^(n-1)·l~_1 (docs/theory.md proves it)."""
+        levels, cells = self.num_levels, self.num_cells
+        # The first token gains N·(last - second); marks keep the second one at least a block away from level 0.
+        first = levels * (levels - 1 - cells) + cells - 1 if self.marked else levels * (levels - 2)
+        return int(self.global_gain**2 * (levels ** (self.tokens - 1) * first + 1))
 
-    def rows(self, levels: Sequence[int]) -> list[list[int]]:
+    def row(self, level: int, position: int = 0) -> list[Number]:
+        """The entries of the row that has this level; at a position of a marked grid the last entry holds the mark."""
+        mark = position if self.marked else 0
+        rest = level - mark * self.num_cells
+        entries: list[Number] = []
+        for _ in range(self.width):
+            entries.append(rest % self.resolution)
+            rest //= self.resolution
+        entries[-1] += mark * self.resolution
+        return entries
+
+    def rows(self, levels: Sequence[int]) -> list[list[Number]]:
         """An input as rows of entries, from its levels in the order of the rows."""
         return [self.row(int(level), position) for position, level in enumerate(levels)]

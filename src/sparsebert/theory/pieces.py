@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sparsebert.errors import TheoryError
-from sparsebert.theory.grid import Grid
+from sparsebert.theory.grid import Grid, Number
 
-Number = int | Fraction
 Line = tuple[Number, Number]  # slope, value at 0
 FLAT: Line = (0, 0)
 

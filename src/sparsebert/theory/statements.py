@@ -7,8 +7,8 @@ from math import comb, factorial, perm
 
 from sparsebert.theory import exact
 from sparsebert.theory.cases import Case, Example, Outcome
-from sparsebert.theory.grid import Grid
-from sparsebert.theory.pieces import Number, applied, quantiser
+from sparsebert.theory.grid import Grid, Number
+from sparsebert.theory.pieces import applied, quantiser
 
 REORDERED = 720  # reordered inputs run through the exact layers at each resolution
 
@@ -86,7 +86,7 @@ def outside_is_negative(case: Case) -> Outcome:
 def layers_as_stated(case: Case) -> Outcome:
     """The lemma says delta^-d + 1 attention layers; count those of the construction."""
     rows = case.grid.rows(case.tokens(0))
-    found = sum(1 for _ in exact.attention_layers(list(rows), case.grid))
+    found = sum(1 for _ in exact.attention_layers(rows, case.grid))
     printed = case.grid.num_cells + 1
     return Outcome(1, int(found != printed), {"found": found, "printed": printed} if found != printed else None)
 
@@ -94,7 +94,7 @@ def layers_as_stated(case: Case) -> Outcome:
 def layers_when_marked(case: Case) -> Outcome:
     """n·delta^-d + 2 attention layers."""
     rows = case.grid.rows(case.tokens(0))
-    found = sum(1 for _ in exact.attention_layers(list(rows), case.grid))
+    found = sum(1 for _ in exact.attention_layers(rows, case.grid))
     expected = case.grid.tokens * case.grid.num_cells + 2
     return Outcome(1, int(found != expected), {"found": found, "expected": expected} if found != expected else None)
 
@@ -111,7 +111,7 @@ def _sequences(grid: Grid, *, distinct: bool) -> Iterator[tuple[int, ...]]:
 def literal_within(case: Case) -> Outcome:
     """All entries of q(G) differ for *any* G of the grid: searched in order until one fails."""
     for count, tokens in enumerate(_sequences(case.grid, distinct=False), start=1):
-        found = exact.contexts(list(case.grid.rows(tokens)), case.grid)
+        found = exact.contexts(case.grid.rows(tokens), case.grid)
         if len(set(found)) < len(found):
             return Outcome(count, 1, {"inputs": [list(tokens)], "found": [str(value) for value in found]})
     return Outcome(count, 0)
@@ -122,7 +122,7 @@ def literal_across(case: Case) -> Outcome:
     owner: dict[Number, tuple[int, ...]] = {}
     count = 0
     for tokens in _sequences(case.grid, distinct=True):
-        for entry in exact.contexts(list(case.grid.rows(tokens)), case.grid):
+        for entry in exact.contexts(case.grid.rows(tokens), case.grid):
             count += 1
             other = owner.setdefault(entry, tokens)
             if other != tokens:
@@ -135,10 +135,10 @@ def theorem_as_stated(case: Case) -> Outcome:
     grid, checked = case.grid, 0
     for row in case.spread(max(1, REORDERED // factorial(grid.tokens))):
         tokens = case.tokens(row)
-        known = dict(zip(tokens, exact.contexts(list(grid.rows(tokens)), grid), strict=True))
+        known = dict(zip(tokens, exact.contexts(grid.rows(tokens), grid), strict=True))
         for order in islice(permutations(tokens), REORDERED):
             checked += 1
-            if exact.contexts(list(grid.rows(order)), grid) != [known[token] for token in order]:
+            if exact.contexts(grid.rows(order), grid) != [known[token] for token in order]:
                 return Outcome(checked, 0)
     tokens = case.tokens(0)
     swapped = [tokens[0], *tokens[2:], tokens[1]]
@@ -152,7 +152,7 @@ def theorem_as_stated(case: Case) -> Outcome:
 # The inputs that the construction does not treat
 
 
-def _repeated(grid: Grid) -> Fraction:
+def repeated(grid: Grid) -> Fraction:
     """Share of inputs with two tokens in one cell."""
     cells, n = grid.num_cells, grid.tokens
     return 1 - Fraction(perm(cells, n), cells**n)
@@ -161,7 +161,7 @@ def _repeated(grid: Grid) -> Fraction:
 def exceptional_measure(case: Case) -> Outcome:
     """Two tokens in one cell: at most n(n-1)/2·delta^d of all inputs."""
     grid = case.grid
-    found, bound = _repeated(grid), Fraction(comb(grid.tokens, 2), grid.num_cells)
+    found, bound = repeated(grid), Fraction(comb(grid.tokens, 2), grid.num_cells)
     return Outcome(1, int(found > bound), {"found": str(found), "bound": str(bound)} if found > bound else None)
 
 
