@@ -99,19 +99,20 @@ def cell_corners(grid: Grid) -> Float[Tensor, "cells n d"]:
     return torch.from_numpy(axes.reshape(-1, grid.tokens, grid.width) / grid.resolution)
 
 
-def distance(function: Function, network: Approximator, p: float, points: int) -> float:
-    """d_p(f, g) for a network with jumps, which is constant on cells: Gauss-Legendre points in every cell."""
+def distances(function: Function, network: Approximator, powers: Sequence[float], points: int) -> list[float]:
+    """d_p(f, g) for each p, of a network with jumps, which is constant on cells: Gauss-Legendre in every cell."""
     grid = network.grid
     corners = cell_corners(grid)
     constant = network(corners + 0.5 / grid.resolution)
     nodes, weights = np.polynomial.legendre.leggauss(points)
-    axes = grid.tokens * grid.width
-    total = 0.0
-    for place in np.ndindex(*(points,) * axes):
+    totals = [0.0 for _ in powers]
+    for place in np.ndindex(*(points,) * (grid.tokens * grid.width)):
         offset = torch.tensor([(nodes[k] + 1) / 2 / grid.resolution for k in place]).view(grid.tokens, grid.width)
         weight = float(np.prod([weights[k] / 2 for k in place]))
-        total += weight * float((function(corners + offset) - constant).abs().pow(p).sum(dim=(1, 2)).mean())
-    return float(total ** (1 / p))
+        gap = (function(corners + offset) - constant).abs()
+        for index, p in enumerate(powers):
+            totals[index] += weight * float(gap.pow(p).sum(dim=(1, 2)).mean())
+    return [float(total ** (1 / p)) for total, p in zip(totals, powers, strict=True)]
 
 
 def sampled_distance(function: Function, network: Approximator, p: float, samples: int, seed: int = 0) -> float:
@@ -125,8 +126,9 @@ def sampled_distance(function: Function, network: Approximator, p: float, sample
 def bound(target: Target, grid: Grid, p: float) -> float:
     """What the proof promises: the modulus of f, and where rows are not marked, what repeated tokens can cost."""
     entries = grid.tokens * grid.width
-    modulus = entries ** (1 / p) * target.modulus / grid.resolution
-    return modulus if grid.marked else modulus + entries ** (1 / p) * target.largest * float(repeated(grid)) ** (1 / p)
+    modulus = target.modulus / grid.resolution * entries ** (1 / p)
+    lost = 0.0 if grid.marked else target.largest * (entries * float(repeated(grid))) ** (1 / p)
+    return float(modulus + lost)
 
 
 def slope(deltas: Sequence[float], errors: Sequence[float]) -> float:
@@ -134,7 +136,7 @@ def slope(deltas: Sequence[float], errors: Sequence[float]) -> float:
     return float(np.polyfit([log(delta) for delta in deltas], [log(error) for error in errors], 1)[0])
 
 
-# Studies
+# What is measured
 
 
 def error_against_delta(
@@ -144,28 +146,22 @@ def error_against_delta(
     resolutions: Sequence[int],
     *,
     marked: bool,
-    p: float = 2.0,
+    powers: Sequence[float] = (2.0,),
     points: int = 4,
-) -> dict[str, Any]:
-    """d_p(f, g) of the hardmax network at each resolution, what the proof promises, and the slope."""
-    errors, bounds = [], []
-    for resolution in resolutions:
-        grid = Grid(tokens, width, resolution, marked)
-        errors.append(distance(target.function, approximator(target.function, grid), p, points))
-        bounds.append(bound(target, grid, p))
+) -> list[dict[str, Any]]:
+    """For each p, d_p(f, g) of the hardmax network at each resolution, what the proof promises, and the slopes."""
+    grids = [Grid(tokens, width, resolution, marked) for resolution in resolutions]
+    measured = [distances(target.function, approximator(target.function, grid), powers, points) for grid in grids]
     deltas = [1 / resolution for resolution in resolutions]
-    return {
-        "target": target.name,
-        "tokens": tokens,
-        "width": width,
-        "marked": marked,
-        "p": p,
-        "resolutions": list(resolutions),
-        "errors": errors,
-        "bounds": bounds,
-        "slope": slope(deltas, errors),
-        "last_slope": slope(deltas[-2:], errors[-2:]),
-    }
+    about = {"target": target.name, "tokens": tokens, "width": width, "marked": marked}
+    studies = []
+    for index, p in enumerate(powers):
+        errors = [row[index] for row in measured]
+        slopes = {"slope": slope(deltas, errors), "last_slope": slope(deltas[-2:], errors[-2:])}
+        bounds = [bound(target, grid, p) for grid in grids]
+        study = {**about, "p": p, "resolutions": list(resolutions), "errors": errors, "bounds": bounds, **slopes}
+        studies.append(study)
+    return studies
 
 
 def error_against_sharpness(

@@ -1,7 +1,7 @@
 """The audit: every claim on the way to the theorem, checked at every resolution up to one, with a verdict each."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from sparsebert.errors import TheoryError
@@ -156,6 +156,7 @@ class Finding:
     verdict: Verdict
     checked: int
     violations: int
+    violations_at: dict[int, int]  # for each 1/delta
     bounds: Bounds
     counter_example: Example | None
 
@@ -168,16 +169,15 @@ class _Tally:
     """What one claim has gathered over the resolutions."""
 
     checked: int = 0
-    violations: int = 0
-    seen: tuple[int, ...] = ()
+    violations_at: dict[int, int] = field(default_factory=dict)
     exhaustive: int | None = None
     counter_example: Example | None = None
 
     def add(self, resolution: int, outcome: Outcome, exhaustive: bool) -> None:
         self.checked += outcome.checked
-        self.violations += outcome.violations
-        self.seen = (*self.seen, resolution)
-        if exhaustive and (self.exhaustive is None or self.exhaustive == resolution - 1):
+        self.violations_at[resolution] = outcome.violations
+        consecutive = len(self.violations_at) == 1 or self.exhaustive == resolution - 1
+        if exhaustive and not outcome.sampled and consecutive:
             self.exhaustive = resolution
         if outcome.violations and self.counter_example is None:
             self.counter_example = {"resolution": resolution, **(outcome.counter_example or {})}
@@ -222,21 +222,28 @@ def run_audit(tokens: int, width: int, resolution: int, **options: Any) -> list[
 
 
 def _finding(tokens: int, width: int, claim: Claim, tally: _Tally) -> Finding:
-    if claim.check is None:
-        bounds = Bounds(tokens, width, None, None, "analysis; measured by the approximation study, not decided here")
-        return Finding(claim.claim, claim.where, claim.source, "not checked", 0, 0, bounds, None)
-    reach = (tally.seen[0], tally.seen[-1])
-    bounds = Bounds(tokens, width, reach, tally.exhaustive, _reach(reach, tally.exhaustive))
-    verdict: Verdict = "fails" if tally.violations else "holds"
+    found = sum(tally.violations_at.values())
+    verdict: Verdict = "not checked" if claim.check is None else "fails" if found else "holds"
+    seen = (min(tally.violations_at), max(tally.violations_at)) if tally.violations_at else None
     return Finding(
-        claim.claim, claim.where, claim.source, verdict, tally.checked, tally.violations, bounds, tally.counter_example
+        claim.claim,
+        claim.where,
+        claim.source,
+        verdict,
+        tally.checked,
+        found,
+        tally.violations_at,
+        Bounds(tokens, width, seen, tally.exhaustive, _reach(seen, tally.exhaustive)),
+        tally.counter_example,
     )
 
 
-def _reach(seen: tuple[int, int], exhaustive: int | None) -> str:
+def _reach(seen: tuple[int, int] | None, exhaustive: int | None) -> str:
+    if seen is None:
+        return "analysis; measured by the approximation study, not decided here"
     first, last = seen
     if exhaustive == last:
         return f"every input for 1/delta = {first}..{last}; not checked beyond"
     if exhaustive is None:
-        return f"random inputs for 1/delta = {first}..{last}; not checked beyond"
-    return f"every input for 1/delta = {first}..{exhaustive}, random ones up to {last}; not checked beyond"
+        return f"a sample of inputs for 1/delta = {first}..{last}; not checked beyond"
+    return f"every input for 1/delta = {first}..{exhaustive}; a sample up to {last}; not checked beyond"

@@ -1,7 +1,7 @@
 """The inputs a claim is checked on, and what checking them gave."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
@@ -70,7 +70,8 @@ class Outcome:
 
     checked: int
     violations: int
-    counter_example: Example | None = field(default=None)
+    counter_example: Example | None = None
+    sampled: bool = False  # not every input of the case, because each is costly
 
 
 def num_inputs(grid: Grid) -> int:

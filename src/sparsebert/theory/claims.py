@@ -28,7 +28,7 @@ def layers_match_closed_form(case: Case) -> Outcome:
         found = exact.contexts(case.grid.rows(tokens), case.grid)
         if found != [case.context(row, token) for token in range(case.grid.tokens)]:
             return Outcome(count, 1, {"inputs": [tokens]})
-    return Outcome(len(rows), 0)
+    return Outcome(len(rows), 0, sampled=len(rows) < len(case.levels))
 
 
 def one_row_a_layer(case: Case) -> Outcome:
@@ -45,7 +45,7 @@ def one_row_a_layer(case: Case) -> Outcome:
             if moved != [token for token, own in enumerate(tokens) if own == level]:
                 return Outcome(count, 1, {"inputs": [tokens], "layer": level, "moved": moved})
             before = [int(value) for value in after]
-    return Outcome(len(rows), 0)
+    return Outcome(len(rows), 0, sampled=len(rows) < len(case.levels))
 
 
 def base_step(case: Case) -> Outcome:
@@ -171,7 +171,7 @@ def entries_decode(case: Case) -> Outcome:
         for token in range(case.grid.tokens):
             if identity.decoded(case.context(row, token), case.grid) != (tokens, token):
                 return Outcome(count * case.grid.tokens + token + 1, 1, {"inputs": [tokens], "token": token})
-    return Outcome(len(rows) * case.grid.tokens, 0)
+    return Outcome(len(rows) * case.grid.tokens, 0, sampled=len(rows) < len(case.levels))
 
 
 # The contextual mapping

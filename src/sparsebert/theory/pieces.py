@@ -3,6 +3,7 @@
 The same description is run exactly by `exact`, in float64 by `network`, and there also with ReLUs (Step 3).
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -59,7 +60,7 @@ def quantiser(grid: Grid) -> list[TokenLayer]:
 def value_map(
     outputs: Mapping[int, tuple[Sequence[Number], Sequence[Number]]], grid: Grid, bound: Number
 ) -> list[TokenLayer]:
-    """g_v: one layer for each context, then one that clears rows whose context is none of them.
+    """g_v: one layer for each context, then those that clear rows whose context is none of them.
 
     `outputs` maps a context to (the row that carries it, the row wanted); `bound` exceeds |row wanted · u|.
     """
@@ -77,13 +78,26 @@ def value_map(
         )
         for context, (carrier, wanted) in outputs.items()
     ]
-    return [*windows, sweep(grid, bound)]
+    return [*windows, *clearing(grid, bound)]
 
 
-def sweep(grid: Grid, bound: Number) -> TokenLayer:
-    """Rows that no window caught are brought back to level 0, so that the network stays bounded everywhere."""
-    gone: Line = (-1, 0)
-    return TokenLayer(grid.direction, _unit(grid.width, 0), Pieces(-bound, bound, below=gone, above=gone))
+def clearing(grid: Grid, bound: Number) -> list[TokenLayer]:
+    """Rows that no window caught are brought to 0, so that the network stays bounded where it is not exact.
+
+    One layer suffices for d = 1. For d > 1 such a row also holds its own entries, up to 1/delta: it is first sent to
+    the level -B, where no output is; there each entry can be read as (level + entry) + B, and be taken away.
+    """
+    u, width = grid.direction, grid.width
+    depth = 0 if width == 1 else 4 * (math.ceil(bound) + grid.num_cells)
+    lower: Line = (-1, -depth)
+    layers = [TokenLayer(u, _unit(width, 0), Pieces(-bound, bound, below=lower, above=lower))]
+    for entry in range(1, width):
+        read = tuple(a + b for a, b in zip(u, _unit(width, entry), strict=True))
+        write = tuple(b - u[entry] * a for a, b in zip(_unit(width, 0), _unit(width, entry), strict=True))
+        layers.append(TokenLayer(read, write, Pieces(-depth // 2, 0, below=lower)))
+    if depth:
+        layers.append(TokenLayer(u, _unit(width, 0), Pieces(-depth // 2, 0, below=(0, depth))))
+    return layers
 
 
 def applied(layers: Iterable[TokenLayer], row: Sequence[Number]) -> list[Number]:
