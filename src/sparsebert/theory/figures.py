@@ -23,17 +23,19 @@ def _figure(width: float, height: float) -> "Figure":
 
 def shifts_figure(grid: Grid, tokens: Sequence[int]) -> "Figure":
     """The levels of one input after every attention layer."""
-    names, levels = ["input"], [[float(token) for token in tokens]]
+    names, contexts = ["input"], list(tokens)
+    levels = [[float(token) for token in tokens]]
     for step in exact.attention_layers(grid.rows(tokens), grid):
         names.append(step.name)
-        levels.append([float(value) for value in exact.levels_of(step.rows, grid)])
+        contexts = [int(value) for value in exact.levels_of(step.rows, grid)]
+        levels.append([float(value) for value in contexts])
     figure = _figure(9, 4.6)
     axes = figure.add_subplot()
     # Two tokens often differ by little on this scale; later ones are drawn thinner, so that none hides another.
     for token in range(grid.tokens):
         line = [row[token] for row in levels]
         colour = _COLOURS[token % len(_COLOURS)]
-        label = f"token {token + 1}: {tokens[token]} → {int(levels[-1][token]):,}"
+        label = f"token {token + 1}: {tokens[token]} → {contexts[token]:,}"
         axes.step(range(len(line)), line, where="mid", color=colour, linewidth=4.5 - 1.3 * min(token, 3), label=label)
     axes.set_yscale("symlog", linthresh=grid.num_levels, linscale=1.2)
     axes.axhspan(0, grid.num_levels - 1, color="#f3f3f3", zorder=0)

@@ -6,7 +6,10 @@ The last shifted level alone does not identify an input of an even number of tok
 from collections.abc import Sequence
 from math import comb
 
+import numpy as np
+
 from sparsebert.errors import TheoryError
+from sparsebert.theory import shifts
 from sparsebert.theory.grid import Grid
 
 
@@ -38,9 +41,17 @@ def decoded(entry: int, grid: Grid) -> tuple[list[int], int]:
     else:
         before_last = low
     levels = levels_from_last_two(before_last, high, grid.tokens, grid.local_gain)
-    if low % grid.local_gain not in levels:
+    token = levels.index(low % grid.local_gain) if low % grid.local_gain in levels else 0
+    # Peeling gives some levels for any number at all; only those of a context lead back to it.
+    if levels != sorted(set(levels)) or _context(levels, token, grid) != entry:
         raise TheoryError(f"found {entry}, which is no entry of a context of this grid; pass an entry of q")
-    return levels, levels.index(low % grid.local_gain)
+    return levels, token
+
+
+def _context(levels: Sequence[int], token: int, grid: Grid) -> int:
+    moved = shifts.shifted(np.array([levels], dtype=object), grid.local_gain)
+    digits = shifts.after_second_global_shift(moved)
+    return shifts.as_integer(tuple(part[0, token] for part in digits), grid.global_gain)
 
 
 def twin(levels: Sequence[int], step: int) -> list[int]:
