@@ -20,6 +20,12 @@ def test_the_quantiser_has_as_many_layers_as_the_lemma_says():
     assert len(quantiser(Grid(3, 2, 5))) == 2 * 5 + 2
 
 
+def test_marks_lengthen_the_last_entry_only():
+    grid = Grid(3, 2, 5, marked=True)
+    assert len(quantiser(grid)) == 5 + 3 * 5 + 2
+    assert applied(quantiser(grid), [Fraction(9, 2), Fraction(29, 2)]) == [4, 14]
+
+
 def test_three_pieces_are_continuous_from_the_right():
     pieces = Pieces(0, 2, below=(1, 0), between=(0, 7), above=(-1, 0))
     assert [pieces(value) for value in (-1, 0, 1, 2, 3)] == [-1, 7, 7, -2, -3]

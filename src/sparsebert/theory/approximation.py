@@ -77,8 +77,7 @@ def _value_layers(function: Function, grid: Grid) -> list[TokenLayer]:
     inputs = case(grid, limit=2**22, samples=0, seed=0)
     rows = [[grid.row(level, i) for i, level in enumerate(inputs.tokens(k))] for k in range(len(inputs.levels))]
     corners = torch.tensor([[[float(x) for x in row] for row in rows_] for rows_ in rows], dtype=torch.float64)
-    if grid.marked:
-        corners[:, :, -1] -= torch.arange(grid.tokens) * grid.resolution
+    corners[:, :, -1] -= torch.tensor([grid.mark(position) for position in range(grid.tokens)])
     wanted = function(corners / grid.resolution).tolist()
     outputs: dict[int, tuple[Sequence[Any], Sequence[Any]]] = {}
     for k, input_rows in enumerate(rows):

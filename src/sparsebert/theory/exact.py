@@ -93,13 +93,12 @@ def contexts(rows: Rows, grid: Grid, keys: Keys | None = None) -> list[Number]:
 
 
 def quantised(values: Sequence[Sequence[Number]], grid: Grid) -> Rows:
-    """An input in [0, 1)^(n x d), in its own units, to rows of the grid; marks are added where the grid has them."""
+    """An input in [0, 1)^(n x d), in its own units, to rows of the grid; positions come first."""
     layers = quantiser(grid)
-    rows = [applied(layers, [Fraction(entry) * grid.resolution for entry in row]) for row in values]
-    if grid.marked:
-        for position, row in enumerate(rows):
-            row[-1] += position * grid.resolution
-    return rows
+    rows: Rows = [[Fraction(entry) * grid.resolution for entry in row] for row in values]
+    for position, row in enumerate(rows):
+        row[-1] += grid.mark(position)
+    return [applied(layers, row) for row in rows]
 
 
 def approximator(grid: Grid, values: Sequence[TokenLayer]) -> Callable[[Sequence[Sequence[Number]]], Rows]:

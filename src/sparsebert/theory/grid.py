@@ -80,15 +80,18 @@ class Grid:
         first = levels * (levels - 1 - cells) + cells - 1 if self.marked else levels * (levels - 2)
         return int(self.global_gain**2 * (levels ** (self.tokens - 1) * first + 1))
 
+    def mark(self, position: int) -> int:
+        """The positional encoding: what the last entry of the row at this position gains, in units of delta."""
+        return position * self.resolution if self.marked else 0
+
     def row(self, level: int, position: int = 0) -> list[Number]:
         """The entries of the row that has this level; at a position of a marked grid the last entry holds the mark."""
-        mark = position if self.marked else 0
-        rest = level - mark * self.num_cells
+        rest = level - (position * self.num_cells if self.marked else 0)
         entries: list[Number] = []
         for _ in range(self.width):
             entries.append(rest % self.resolution)
             rest //= self.resolution
-        entries[-1] += mark * self.resolution
+        entries[-1] += self.mark(position)
         return entries
 
     def rows(self, levels: Sequence[int]) -> list[list[Number]]:

@@ -177,14 +177,10 @@ class Approximator(nn.Module):
         self.value = nn.Sequential(*(TokenPieces(layer, sharpness.ramp) for layer in values))
 
     def rows(self, inputs: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
-        """Quantised rows in units of delta, marked where the grid is."""
-        rows = self.quantise(inputs.to(torch.float64) * self.grid.resolution)
-        if self.grid.marked:
-            # The positional encoding: row i starts its own block of levels.
-            marks = torch.zeros(self.grid.tokens, self.grid.width, dtype=torch.float64)
-            marks[:, -1] = torch.arange(self.grid.tokens) * self.grid.resolution
-            rows = rows + marks
-        return torch.as_tensor(rows)
+        """Quantised rows in units of delta; positions are added first, as in any Transformer."""
+        marks = torch.zeros(self.grid.tokens, self.grid.width, dtype=torch.float64)
+        marks[:, -1] = torch.tensor([self.grid.mark(position) for position in range(self.grid.tokens)])
+        return torch.as_tensor(self.quantise(inputs.to(torch.float64) * self.grid.resolution + marks))
 
     def forward(self, inputs: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
         return torch.as_tensor(self.value(self.mix(self.rows(inputs))))

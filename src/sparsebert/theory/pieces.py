@@ -46,14 +46,16 @@ def _unit(width: int, entry: int) -> tuple[int, ...]:
 def quantiser(grid: Grid) -> list[TokenLayer]:
     """g_q: entries x/delta are rounded down to integers, those outside [0, 1/delta) sent far below (Lemma 5 there).
 
-    One layer for what is outside and one a cell, for each entry: d/delta + d layers.
+    One layer for what is outside and one a cell, for each entry: d/delta + d layers. Where rows are marked, the last
+    entry carries the position and runs to n/delta.
     """
     layers = []
     for entry in range(grid.width):
         axis = _unit(grid.width, entry)
+        cells = grid.resolution * (grid.tokens if grid.marked and entry == grid.width - 1 else 1)
         away: Line = (-1, grid.outside)
-        layers.append(TokenLayer(axis, axis, Pieces(0, grid.resolution, below=away, above=away)))
-        layers += [TokenLayer(axis, axis, Pieces(k, k + 1, between=(-1, k))) for k in range(grid.resolution)]
+        layers.append(TokenLayer(axis, axis, Pieces(0, cells, below=away, above=away)))
+        layers += [TokenLayer(axis, axis, Pieces(k, k + 1, between=(-1, k))) for k in range(cells)]
     return layers
 
 
