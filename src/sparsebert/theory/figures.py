@@ -92,11 +92,12 @@ def approximation_figure(study: dict[str, Any]) -> "Figure":
     marked = [part for part in study["delta"] if part["marked"]]
     narrow = [part for part in study["delta"] if not part["marked"]]
     left, middle, right = (figure.add_subplot(1, 3, place) for place in (1, 2, 3))
+    floor = study["floor_without_positions"]
+    middle.axhline(floor, color="#555555", linestyle=":", linewidth=1)
+    label = "no equivariant g below (first times last)"
+    middle.text(0.34, floor * 0.98, label, va="top", ha="right", fontsize=7.5, color="#555555")
     _delta_panel(left, marked, "marked rows: error follows the modulus of f")
     _delta_panel(middle, narrow, "no positions: repeated tokens, and order lost")
-    middle.axhline(study["floor_without_positions"], color="#555555", linestyle=":", linewidth=1)
-    middle.text(0.34, study["floor_without_positions"] * 0.98, "no equivariant g below (first times last)",
-                va="top", ha="right", fontsize=7.5, color="#555555")  # fmt: skip
     _scale_panel(right, study["sharpness"])
     return figure
 
@@ -114,6 +115,7 @@ def _delta_panel(axes: "Axes", parts: Sequence[dict[str, Any]], title: str) -> N
     axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:g}")
     low, high = axes.get_ylim()
+    axes.set_ylim(low * 0.95, high * 1.4)  # room for the words
     ticks = [tick for tick in (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0) if low <= tick <= high]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
 
