@@ -1,3 +1,6 @@
+import pytest
+
+from sparsebert.errors import TheoryError
 from sparsebert.theory import exact
 from sparsebert.theory.control import control
 from sparsebert.theory.grid import Grid
@@ -24,3 +27,8 @@ def test_two_blocks_break_the_order_in_the_second_block_and_share_contexts():
 def test_blocks_of_two_cannot_shift_at_all():
     outcomes = control(Grid(4, 1, 2, marked=True), exact.blocks(4, 2))
     assert outcomes["order after every phase"].counter_example["phase"] == 1
+
+
+def test_more_inputs_than_can_be_followed_are_refused():
+    with pytest.raises(TheoryError, match="lower the resolution"):
+        control(Grid(6, 1, 9, marked=True), exact.every_other(6))

@@ -3,17 +3,25 @@
 from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 
+from sparsebert.errors import TheoryError
 from sparsebert.theory import exact
-from sparsebert.theory.cases import Example, Outcome
+from sparsebert.theory.cases import Example, Outcome, num_inputs
 from sparsebert.theory.exact import Keys
 from sparsebert.theory.grid import Grid, Number
 
 Trace = list[list[Number]]  # levels of the rows after every attention layer
 Find = Callable[[tuple[int, ...], Trace], Example | None]  # what is wrong with one input, if anything
 
+_MOST_INPUTS = 5_000  # kept with their levels after every layer
+
 
 def control(grid: Grid, keys: Keys) -> dict[str, Outcome]:
     """The claims of the proof on all inputs of a marked grid, under any pattern, in the order of the proof."""
+    if num_inputs(grid) > _MOST_INPUTS:
+        raise TheoryError(
+            f"found {num_inputs(grid):,} inputs, each of which is followed through every layer; the control takes at most "
+            f"{_MOST_INPUTS:,}, so lower the resolution or the number of tokens"
+        )
     traces = dict(_traces(grid, keys))
     return {
         "order after every phase": _first(traces, _disorder),
