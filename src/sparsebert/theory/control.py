@@ -19,7 +19,7 @@ def control(grid: Grid, keys: Keys) -> dict[str, Outcome]:
     """The claims of the proof on all inputs of a marked grid, under any pattern, in the order of the proof."""
     if num_inputs(grid) > _MOST_INPUTS:
         raise TheoryError(
-            f"found {num_inputs(grid):,} inputs, each of which is followed through every layer; the control takes at most "
+            f"found {num_inputs(grid):,} inputs to follow through every layer; the control takes at most "
             f"{_MOST_INPUTS:,}, so lower the resolution or the number of tokens"
         )
     traces = dict(_traces(grid, keys))
