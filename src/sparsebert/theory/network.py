@@ -17,7 +17,7 @@ from sparsebert.attention import attend
 from sparsebert.errors import TheoryError
 from sparsebert.patterns import Pattern, full
 from sparsebert.theory.grid import Grid
-from sparsebert.theory.pieces import Pieces, TokenLayer, quantiser
+from sparsebert.theory.pieces import Line, Pieces, TokenLayer, quantiser
 
 HARD = 2000.0  # score scale at which exp(-scale/2) is 0 in float64
 LARGEST_INTEGER = 2**53  # float64 tells all integers apart below it
@@ -128,9 +128,8 @@ def bent(values: Float[Tensor, "..."], pieces: Pieces, ramp: float) -> Float[Ten
 def _knots(pieces: Pieces, ramp: float) -> list[tuple[float, float]]:
     """(place, value) where the ramps start and end."""
 
-    def at(line: tuple[object, object], place: float) -> float:
-        slope, constant = float(line[0]), float(line[1])  # type: ignore[arg-type]
-        return slope * place + constant
+    def at(line: Line, place: float) -> float:
+        return float(line[0]) * place + float(line[1])
 
     low, high = float(pieces.low), float(pieces.high)
     return [
