@@ -1,6 +1,7 @@
 """Cutting at document ends, the same way however the bytes arrive."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_blocks_do_not_depend_on_how_bytes_arrive(data: bytes, cuts: list[int]) 
         whole = _cut([data])
     except CorpusError:
         return
-    pieces = [data[start:stop] for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    pieces = [data[start:stop] for start, stop in pairwise(edges)]
     assert _cut(pieces) == whole
     assert b"".join(block for _, block in whole) == data
 

@@ -101,10 +101,10 @@ def test_a_bad_file_is_named(prepare: Prepare, name: str, data: bytes, words: st
 
 
 def test_the_whole_documents_before_the_damage_are_kept_when_asked(prepare: Prepare) -> None:
-    cut = gzip.compress(b"".join(b"T%d\nThe cat sat. It ran.\n\n" % number for number in range(200_000)), mtime=0)
-    store = prepare({"cut.txt.gz": cut[: len(cut) // 2]}, skip_bad_lines=True)
+    cut = gzip.compress(b"".join(b"T%d\nThe cat sat. It ran.\n\n" % number for number in range(60_000)), mtime=0)
+    store = prepare({"cut.txt.gz": cut[: len(cut) * 9 // 10]}, skip_bad_lines=True)
     assert store.skipped == {"damaged_file": 1}
-    assert 50_000 < store.num_documents < 150_000
+    assert 30_000 < store.num_documents < 60_000
 
 
 def test_nothing_readable_is_an_error_even_when_skipping(prepare: Prepare) -> None:
@@ -133,18 +133,32 @@ def _read(data: bytes, layout: str = "text") -> list[list[str]]:
 @given(data=st.binary(max_size=400))
 def test_any_bytes_are_read_or_refused_by_line(layout: str, skip_bad: bool, data: bytes) -> None:
     complaints = Complaints("a", skip_bad=skip_bad)
+    message = ""
+    found = []
     try:
         found = list(documents(Block("a", layout, 1, data, 0), complaints))  # type: ignore[arg-type]
     except CorpusError as error:
-        assert re.match(r"a, line \d+: ", str(error))
-    else:
-        assert not (set(complaints.skipped) and not skip_bad)
-        assert all(document.paragraphs for document in found)
+        message = str(error)
+    assert not message or re.match(r"a, line \d+: ", message)
+    assert skip_bad or not complaints.skipped
+    assert all(document.paragraphs for document in found)
 
 
 NAMES = ["f.txt", "f.jsonl", "f.txt.gz", "f.jsonl.gz", "f.txt.zst", "f.zst", "f.gz"]
 FRAGMENTS = st.sampled_from(
-    [b"\n", b"\n\n", b"The cat sat. ", b"It ran. ", b"\0", b"\xff", b"\xed\xa0\x80", b'{"text": "', b'"}', b"\\ud800", GOOD]
+    [
+        b"\n",
+        b"\n\n",
+        b"The cat sat. ",
+        b"It ran. ",
+        b"\0",
+        b"\xff",
+        b"\xed\xa0\x80",
+        b'{"text": "',
+        b'"}',
+        b"\\ud800",
+        GOOD,
+    ]
 )
 
 
@@ -164,11 +178,14 @@ def test_any_file_gives_a_store_or_an_error_of_ours(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(data)
+        message = name
+        store = None
         try:
             store = prepare_corpus([str(path)], Path(folder) / "out", model=model_folder, skip_bad_lines=skip_bad)
         except SparseBertError as error:
-            assert name in str(error)
-        else:
+            message = str(error)
+        assert name in message
+        if store is not None:
             store.verify()
             assert store.num_documents > 0
             assert skip_bad or set(store.skipped) <= {"sentence_without_tokens"}
