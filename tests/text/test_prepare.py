@@ -98,6 +98,11 @@ def test_a_finished_corpus_is_returned_and_a_changed_input_is_refused(prepare: P
     assert tree(tmp_path / "corpus") == before
 
 
+def test_an_empty_text_trains_no_vocabulary(prepare: Prepare) -> None:
+    with pytest.raises(CorpusError, match=r"a\.txt, line 1: no document"):
+        prepare({"a.txt": b"\n"}, train_vocab=100)
+
+
 def test_after_an_error_in_the_text_the_same_folder_can_be_used(prepare: Prepare, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"a\.txt, line 7"):
         prepare({"a.txt": PLAIN + b"\n\xff\n"})
@@ -168,6 +173,7 @@ def test_a_folder_and_a_twin_name_are_refused(tmp_path: Path, model_folder: str)
     ("settings", "error", "words"),
     [
         ({"workers": 0}, ConfigError, "0 workers"),
+        ({"seed": -1}, ConfigError, "out of range"),
         ({"held_out": 1.5}, ConfigError, "is not a share"),
         ({"train_vocab": 3}, ConfigError, "too small"),
         ({"model": "scratch:tiny"}, ConfigError, "--train-vocab"),

@@ -85,6 +85,21 @@ def test_a_manifest_without_a_part_is_refused(prepare: Prepare, tmp_path: Path, 
         TokenStore.open(tmp_path / "corpus")
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("tokens", -1), ("documents", 1.5), ("held_out_documents", 99), ("sha256", 3)]
+)
+def test_a_manifest_with_impossible_counts_is_refused(
+    prepare: Prepare, tmp_path: Path, key: str, value: object
+) -> None:
+    prepare({"a.txt": PLAIN})
+    manifest = json.loads((tmp_path / "corpus" / "manifest.json").read_text())
+    del manifest["sha256"]
+    manifest["shards"][0][key] = value
+    write_manifest(tmp_path / "corpus", manifest)
+    with pytest.raises(CorpusError, match="impossible counts"):
+        TokenStore.open(tmp_path / "corpus")
+
+
 GOOD = Shard(
     np.array([5, 6, 7], np.uint16),
     np.array([0, 1, 3], np.uint32),
