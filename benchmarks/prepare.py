@@ -62,7 +62,7 @@ def run(*arguments: str, kill_at_shards: tuple[Path, int] | None = None) -> dict
         peak = max(peak, _resident(child.pid))
         if kill_at_shards and len(list(kill_at_shards[0].glob("shards/*.safetensors"))) >= kill_at_shards[1]:
             os.kill(child.pid, signal.SIGKILL)
-        time.sleep(0.02)
+        time.sleep(0.1)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     lines = child.communicate()[0].splitlines()
