@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparsebert.cli.pattern import pattern
+from sparsebert.cli.prepare import prepare
 from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
 
@@ -18,6 +19,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(pattern)
+app.command()(prepare)
 app.command()(theory)
 
 
