@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from sparsebert.cli.pattern import pattern
+from sparsebert.cli.prepare import prepare
 from sparsebert.cli.pretrain import pretrain
+from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
 
 app = typer.Typer(
@@ -18,7 +20,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(pattern)
+app.command()(prepare)
 app.command()(pretrain)
+app.command()(theory)
 
 
 def _version(wanted: bool) -> None:
