@@ -61,10 +61,10 @@ class Unstructured(Gate):
         if not self.settings.pooled:
             return self.alpha
         query, key = ("position", "position") if self.settings.symmetric else ("query", "key")
-        shared: Tensor = self.shared["distance"].index_select(1, (self.rows - self.columns).abs())
+        shared = self.shared["distance"].index_select(1, (self.rows - self.columns).abs())
         shared = shared + self.shared[query].index_select(1, self.rows)
-        shared = shared + self.alpha
-        return shared + self.shared[key].index_select(1, self.columns)
+        logits: Tensor = self.alpha + shared + self.shared[key].index_select(1, self.columns)
+        return logits
 
     def spread(self, units: Float[Tensor, "heads units"]) -> Float[Tensor, "heads n n"]:
         return units.index_select(1, self.unit_of).view(self.heads, self.length, self.length)
@@ -82,7 +82,7 @@ class Unstructured(Gate):
         groups: list[dict[str, Any]] = [{"params": [self.alpha], "lr": own}]
         if self.settings.pooled:
             groups.append({"params": list(self.shared.values()), "lr": rate})
-        return [{**group, "weight_decay": 0.0, "schedule": "constant"} for group in groups]
+        return [{**group, "weight_decay": 0.0, "schedule": "constant", "clip": False} for group in groups]
 
     def _place_entries(self, rows: np.ndarray, columns: np.ndarray) -> None:
         unit_of = np.empty((self.length, self.length), dtype=np.int64)
