@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sparsebert.cli.pattern import pattern
+from sparsebert.cli.pretrain import pretrain
 from sparsebert.errors import SparseBertError
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(pattern)
+app.command()(pretrain)
 
 
 def _version(wanted: bool) -> None:

@@ -134,7 +134,7 @@ def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]
     for part in ("fit", "settings"):
         before, after = (dict(_flat(json.loads(canonical_json(source.get(part, {}))))) for source in (found, now))
         for name in sorted(before.keys() | after.keys()):
-            if name not in FREE_FIELDS and before.get(name) != after.get(name):
+            if name not in FREE_FIELDS and not name.startswith("where.") and before.get(name) != after.get(name):
                 raise ConfigError(
                     f"{name} is {before.get(name)!r} in {path} but {after.get(name)!r} now; "
                     "give it the same value to resume that run, or use another --out folder"
