@@ -5,8 +5,11 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
 from sparsebert.cli.pretrain import pretrain
+from sparsebert.cli.prune import prune
+from sparsebert.cli.search import search
 from sparsebert.errors import SparseBertError
 
 app = typer.Typer(
@@ -18,7 +21,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(pattern)
+app.command()(importance)
+app.command()(search)
 app.command()(pretrain)
+app.command()(prune)
 
 
 def _version(wanted: bool) -> None:
