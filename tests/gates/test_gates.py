@@ -205,7 +205,7 @@ def test_a_frozen_structured_gate_never_has_an_empty_row() -> None:
 
 
 def test_more_sparsity_than_the_border_leaves_is_refused_with_what_can_be_reached() -> None:
-    with pytest.raises(GateError, match="at most 0.969"):
+    with pytest.raises(GateError, match=r"at most 0\.969"):
         gates.Structured(length=128, heads=2).freeze(sparsity=0.99)
 
 

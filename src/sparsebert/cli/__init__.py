@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.demo import demo
 from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
 from sparsebert.cli.pretrain import pretrain
@@ -20,6 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo)
 app.command()(pattern)
 app.command()(importance)
 app.command()(search)
