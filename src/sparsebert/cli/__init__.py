@@ -11,6 +11,7 @@ from sparsebert.cli.pattern import pattern
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
 from sparsebert.cli.search import search
+from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app.command()(importance)
 app.command()(search)
 app.command()(pretrain)
 app.command()(prune)
+app.command()(theory)
 
 
 def _version(wanted: bool) -> None:
