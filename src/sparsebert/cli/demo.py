@@ -64,7 +64,7 @@ def _run(out: Path, **given: Any) -> "Result":
 
 def _found_in_words(fields: dict[str, Any]) -> str:
     return (
-        f"The search kept {1 - fields['sparsity']:.1%} of the entries: {fields['heads_with_diagonal']:.0%} of the heads "
+        f"The search kept {1 - fields['sparsity']:.1%} of the entries: {fields['heads_with_diagonal']:.0%} of heads "
         f"keep the diagonal, {fields['heads_with_neighbours']:.0%} keep their neighbours; held-out MLM loss under the "
         f"pattern is {fields['metrics']['mlm_loss']:.3f}."
     )

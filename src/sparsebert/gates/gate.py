@@ -27,6 +27,9 @@ from sparsebert.patterns import Anchor, Pattern, full
 Diagonal = Literal["learned", "keep", "drop"]
 Method = Literal["threshold", "sample"]
 Made = TypeVar("Made")
+# AdamW for alpha: no decay, no warm-down, no clipping beside the weights' gradients; and the gradient of a single
+# entry is so small that BERT's epsilon would drown it.
+ALPHA_GROUP: dict[str, Any] = {"weight_decay": 0.0, "schedule": "constant", "clip": False, "eps": 1e-8}
 
 
 class Gate(nn.Module, ABC):
@@ -90,7 +93,7 @@ class Gate(nn.Module, ABC):
 
     @abstractmethod
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
-        """Groups for the optimiser: alpha's own learning rate, no decay."""
+        """Groups for AdamW, with alpha's own learning rate."""
 
     # Sampling
 

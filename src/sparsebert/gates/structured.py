@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sparsebert import draws
 from sparsebert.errors import GateError
-from sparsebert.gates.gate import Gate
+from sparsebert.gates.gate import ALPHA_GROUP, Gate
 from sparsebert.gates.lines import explored, lines_pattern
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
@@ -80,7 +80,16 @@ class Structured(Gate):
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         rate = weights_rate if self.settings.rate is None else self.settings.rate
-        return [{"params": [self.alpha], "lr": rate, "weight_decay": 0.0, "schedule": "constant", "clip": False}]
+        return [
+            {
+                "params": [self.alpha],
+                "lr": rate,
+                "weight_decay": 0.0,
+                "schedule": "constant",
+                "clip": False,
+                "eps": 1e-8,
+            }
+        ]
 
     def _sampled_lines(self) -> dict[str, Any]:
         """The lines of this sample as a pattern, with their values as a bias."""

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from sparsebert.gates.gate import Gate
+from sparsebert.gates.gate import ALPHA_GROUP, Gate
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
 from sparsebert.patterns import Anchor, Pattern, from_keep
@@ -82,7 +82,7 @@ class Unstructured(Gate):
         groups: list[dict[str, Any]] = [{"params": [self.alpha], "lr": own}]
         if self.settings.pooled:
             groups.append({"params": list(self.shared.values()), "lr": rate})
-        return [{**group, "weight_decay": 0.0, "schedule": "constant", "clip": False} for group in groups]
+        return [{**group, **ALPHA_GROUP} for group in groups]
 
     def _place_entries(self, rows: np.ndarray, columns: np.ndarray) -> None:
         unit_of = np.empty((self.length, self.length), dtype=np.int64)
