@@ -80,16 +80,7 @@ class Structured(Gate):
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         rate = weights_rate if self.settings.rate is None else self.settings.rate
-        return [
-            {
-                "params": [self.alpha],
-                "lr": rate,
-                "weight_decay": 0.0,
-                "schedule": "constant",
-                "clip": False,
-                "eps": 1e-8,
-            }
-        ]
+        return [{"params": [self.alpha], "lr": rate, **ALPHA_GROUP}]
 
     def _sampled_lines(self) -> dict[str, Any]:
         """The lines of this sample as a pattern, with their values as a bias."""
