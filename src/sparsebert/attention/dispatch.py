@@ -11,6 +11,7 @@ from sparsebert.attention.gated import attend_gated
 from sparsebert.attention.inputs import Gate, Inputs, Relaxation, check_inputs
 from sparsebert.attention.reference import attend_reference
 from sparsebert.attention.sdpa import attend_sdpa
+from sparsebert.attention.sparse import attend_sparse
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
 
@@ -20,6 +21,7 @@ BACKENDS: dict[str, Callable[[Inputs], Tensor]] = {
     "reference": attend_reference,
     "sdpa": attend_sdpa,
     "gated": attend_gated,
+    "sparse": attend_sparse,
 }
 
 

@@ -1,0 +1,272 @@
+// The gradient in two gathers: over rows (what reaches queries, and each entry's score), then over columns (what
+// reaches keys and values). Nothing is scattered, so the sums have one order whatever the number of threads.
+//
+// Between the two, each entry carries a pair: its weight after dropout, and the gradient of its score.
+#pragma once
+#include "workspace.h"
+
+namespace SB_NAMESPACE {
+
+template <class In, class T, class NV>
+struct BackwardRows {
+  const sb_problem& p;
+  const Task& task;
+  NV nv;
+  Frame f;
+  int64_t padded, head_first;
+  const T* weights;
+  T* pairs;
+  Dropout dropout;
+  Arena arena;
+  Source<In, T> key, value, grad;
+  Ahead<In, T> ahead;
+  LongLines<T> longs;
+  T deltas[SB_MAX_LONG];
+  T *grads, *sum, *slopes;
+  int32_t* room;
+
+  SB_APART BackwardRows(const sb_problem& problem, const Task& t, const Task& after, char* memory, T* pairs, NV width)
+      : p(problem),
+        task(t),
+        nv(width),
+        f(problem, t, false),
+        padded(int64_t(nv) * Simd<T>::width),
+        head_first(f.starts()[0]),
+        weights(static_cast<const T*>(p.weights) +
+                (p.pattern_heads == 1 ? t.batch * p.heads + t.head : t.batch) * p.kept),
+        pairs(pairs),
+        dropout(p.dropout, p.seed, t.batch, t.head),
+        arena{memory},
+        key(p.key, t, p.size, padded, arena.take<T>(p.length * padded), padded),
+        value(p.value, t, p.size, padded, arena.take<T>(p.length * padded), padded),
+        grad(p.grad_out, t, p.size, padded, nullptr, 0),
+        ahead{{key, value},
+              {Source<In, T>(p.query, after, p.size, padded, nullptr, 0),
+               Source<In, T>(p.grad_out, after, p.size, padded, nullptr, 0)},
+              0,
+              f.length,
+              0,
+              smaller_of<int64_t>(p.length, 512)},
+        longs(f, t, arena, padded) {
+    grads = arena.take<T>(SB_TILE * padded);
+    sum = arena.take<T>(padded);
+    room = f.moved ? arena.take<int32_t>(SB_TILE * p.length) : nullptr;
+    slopes = arena.take<T>(0);
+    for (int s = 0; s < SB_MAX_LONG; ++s) {
+      if (longs.index[s] >= 0) open_long(s);
+    }
+  }
+
+  SB_APART void open_long(int s) {
+    const int64_t i = longs.index[s];
+    const In* g = row_of<In>(p.grad_out, task.batch, task.head, i);
+    const In* o = row_of<In>(p.out, task.batch, task.head, i);
+    T delta = 0;
+    for (int64_t c = 0; c < p.size; ++c) delta += widened(g[c]) * widened(o[c]);
+    deltas[s] = delta;
+    get(longs.lines[s], weights, longs.values[s]);
+  }
+
+  // slopes: the gradients of the weights in, of the scores out.
+  SB_APART void settle(const Line& line, int from, int count, const T* kept, T delta, T* slopes) {
+    const int run = count - (line.tail >= 0 && from + count == line.count);
+    T* pair = pairs + 2 * (line.begin - head_first + from);
+    for (int k = 0; k < count; ++k) slopes[k] = kept[k] * (slopes[k] - delta);
+    for (int k = 0; k < run; ++k) {
+      pair[2 * k] = kept[k];
+      pair[2 * k + 1] = slopes[k];
+    }
+    if (run < count) {
+      pairs[2 * (line.tail - head_first)] = kept[run];
+      pairs[2 * (line.tail - head_first) + 1] = slopes[run];
+    }
+  }
+  // With dropout the pair's weight is the one that survived it.
+  SB_APART void drop(int64_t i, const Line& line, int from, int count) {
+    if (p.dropout <= 0) return;
+    const uint64_t row = dropout.row_key(i);
+    for (int k = from; k < from + count; ++k) {
+      const int64_t entry = k == line.count - 1 && line.tail >= 0 ? line.tail : line.begin + k;
+      pairs[2 * (entry - head_first)] *= dropout.survives(row, line.others[k]) ? T(dropout.factor) : T(0);
+    }
+  }
+
+  SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
+    Line lines[SB_TILE];
+    T* starts[SB_TILE];
+    ahead.step(frontier);
+    grad.fetch(to, smaller_of<int64_t>(to + SB_TILE, f.length));
+    T* at = slopes;
+    for (int64_t i = from; i < to; ++i) {
+      const int64_t r = i - from;
+      starts[r] = nullptr;
+      if (f.is_long(i)) continue;
+      lines[r] = f.line(i, room + r * p.length);
+      starts[r] = at;
+      at += up(lines[r].count, 16);
+      bring_row(row_of<In>(p.grad_out, task.batch, task.head, i), grads, p.size, padded, T(1));
+      dots<T>(grads, value.rows(), lines[r].others, lines[r].count, nv, starts[r]);
+    }
+    for (int64_t r = 0; r < to - from; ++r) {
+      if (!starts[r]) continue;
+      const Line& line = lines[r];
+      const T* kept = weights + line.begin;
+      if (line.tail >= 0) {
+        get(line, weights, at);
+        kept = at;
+      }
+      if (p.dropout > 0) dropout.apply(from + r, line.others, line.count, starts[r]);
+      T delta = 0;
+      for (int k = 0; k < line.count; ++k) delta += kept[k] * starts[r][k];
+      settle(line, 0, line.count, kept, delta, starts[r]);
+      drop(from + r, line, 0, line.count);
+    }
+    for (int64_t r = 0; r < to - from; ++r) {
+      if (!starts[r]) continue;
+      for (int64_t c = 0; c < padded; ++c) sum[c] = 0;
+      add_weighted<T>(key.rows(), lines[r].others, starts[r], lines[r].count, nv, sum);
+      send_row(sum, row_of<In>(p.grad_query, task.batch, task.head, from + r), p.size, T(p.scale));
+    }
+  }
+
+  SB_APART void segment(int s, int64_t to) {
+    if (longs.index[s] < 0) return;
+    const Line& line = longs.lines[s];
+    const int from = longs.cursor[s], count = longs.ready(s, to);
+    if (!count) return;
+    longs.cursor[s] += count;
+    bring_row(row_of<In>(p.grad_out, task.batch, task.head, longs.index[s]), grads, p.size, padded, T(1));
+    dots<T>(grads, value.rows(), line.others + from, count, nv, slopes);
+    if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, slopes);
+    settle(line, from, count, longs.values[s] + from, deltas[s], slopes);
+    drop(longs.index[s], line, from, count);
+    add_weighted<T>(key.rows(), line.others + from, slopes, count, nv, longs.sums[s]);
+  }
+
+  SB_INLINE void run() {
+    // The bias asks for every entry's gradient, also of those this example does not use.
+    if (p.grad_bias && f.length < p.length && task.longs)
+      memset(pairs, 0, 2 * (f.starts()[p.length] - head_first) * sizeof(T));
+    sweep(
+        f, task,
+        [&](int64_t from, int64_t to) {
+          key.pack(from, to);
+          value.pack(from, to);
+        },
+        [&](int64_t from, int64_t to, int64_t frontier) { tile(from, to, frontier); },
+        [&](int s, int64_t, int64_t to) { segment(s, to); });
+    for (int s = 0; s < SB_MAX_LONG; ++s) {
+      if (longs.index[s] >= 0)
+        send_row(longs.sums[s], row_of<In>(p.grad_query, task.batch, task.head, longs.index[s]), p.size, T(p.scale));
+    }
+    for (int64_t i = larger_of<int64_t>(f.length, task.first * SB_TILE);
+         i < smaller_of<int64_t>(p.length, task.last * SB_TILE); ++i)
+      clear_row(row_of<In>(p.grad_query, task.batch, task.head, i), p.size);
+  }
+};
+
+template <class In, class T, class NV>
+struct BackwardColumns {
+  const sb_problem& p;
+  const Task& task;
+  NV nv;
+  Frame f;
+  int64_t padded;
+  const T* pairs;
+  const int32_t* entries;
+  Arena arena;
+  T* packed;
+  Source<In, T> query, grad;
+  Ahead<In, T> ahead;
+  LongLines<T> longs;
+  T *sum, *kept, *slopes;
+  int32_t* room;
+
+  SB_APART BackwardColumns(const sb_problem& problem, const Task& t, const Task& after, char* memory, const T* pairs,
+                            NV width)
+      : p(problem),
+        task(t),
+        nv(width),
+        f(problem, t, true),
+        padded(int64_t(nv) * Simd<T>::width),
+        pairs(pairs),
+        entries(p.columns.entries),
+        arena{memory},
+        packed(arena.take<T>(2 * p.length * padded)),
+        query(p.query, t, p.size, padded, packed, 2 * padded),
+        grad(p.grad_out, t, p.size, padded, packed + padded, 2 * padded),
+        ahead{{query, grad},
+              {Source<In, T>(p.key, after, p.size, padded, nullptr, 0),
+               Source<In, T>(p.value, after, p.size, padded, nullptr, 0)},
+              0,
+              f.length,
+              0,
+              smaller_of<int64_t>(p.length, 512)},
+        longs(f, t, arena, 2 * padded) {
+    sum = arena.take<T>(2 * padded);
+    room = f.moved ? arena.take<int32_t>(p.length) : nullptr;
+    kept = arena.take<T>(p.length);
+    slopes = arena.take<T>(p.length);
+  }
+
+  SB_APART void add(const Line& line, int from, int count, T* sums) {
+    const int run = count - (line.tail >= 0 && from + count == line.count);
+    const int32_t* which = entries + line.begin + from;
+    for (int k = 0; k < run; ++k) {
+      const T* pair = pairs + 2 * int64_t(which[k]);
+      kept[k] = pair[0];
+      slopes[k] = pair[1];
+    }
+    if (run < count) {
+      const T* pair = pairs + 2 * int64_t(entries[line.tail]);
+      kept[run] = pair[0];
+      slopes[run] = pair[1];
+    }
+    add_weighted<T>(query.rows(), line.others + from, slopes, count, nv, sums);
+    add_weighted<T>(grad.rows(), line.others + from, kept, count, nv, sums + padded);
+  }
+
+  SB_APART void finish(int64_t j, const T* sums) {
+    send_row(sums, row_of<In>(p.grad_key, task.batch, task.head, j), p.size, T(p.scale));
+    send_row(sums + padded, row_of<In>(p.grad_value, task.batch, task.head, j), p.size, T(1));
+  }
+
+  SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
+    ahead.step(frontier);
+    for (int64_t j = from; j < to; ++j) {
+      if (f.is_long(j)) continue;
+      const Line line = f.line(j, room);
+      for (int64_t c = 0; c < 2 * padded; ++c) sum[c] = 0;
+      add(line, 0, line.count, sum);
+      finish(j, sum);
+    }
+  }
+
+  SB_APART void segment(int s, int64_t to) {
+    if (longs.index[s] < 0) return;
+    const int from = longs.cursor[s], count = longs.ready(s, to);
+    longs.cursor[s] += count;
+    if (count) add(longs.lines[s], from, count, longs.sums[s]);
+  }
+
+  SB_INLINE void run() {
+    sweep(
+        f, task,
+        [&](int64_t from, int64_t to) {
+          query.pack(from, to);
+          grad.pack(from, to);
+        },
+        [&](int64_t from, int64_t to, int64_t frontier) { tile(from, to, frontier); },
+        [&](int s, int64_t, int64_t to) { segment(s, to); });
+    for (int s = 0; s < SB_MAX_LONG; ++s) {
+      if (longs.index[s] >= 0) finish(longs.index[s], longs.sums[s]);
+    }
+    for (int64_t j = larger_of<int64_t>(f.length, task.first * SB_TILE);
+         j < smaller_of<int64_t>(p.length, task.last * SB_TILE); ++j) {
+      clear_row(row_of<In>(p.grad_key, task.batch, task.head, j), p.size);
+      clear_row(row_of<In>(p.grad_value, task.batch, task.head, j), p.size);
+    }
+  }
+};
+
+}  // namespace SB_NAMESPACE

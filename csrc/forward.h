@@ -1,0 +1,187 @@
+// softmax(q k' * scale + bias) v over the kept entries of one head of one example.
+#pragma once
+#include "workspace.h"
+
+namespace SB_NAMESPACE {
+
+// Turns scores into exponentials and returns 1 / their sum; scores are padded with -inf to whole vectors.
+// A line whose scores are all -inf has nothing to attend to: its weights are 0.
+template <class T>
+SB_INLINE T soften(T* scores, int count) {
+  constexpr int w = Simd<T>::width;
+  Vec<T> best = load(scores);
+  for (int k = w; k < count; k += w) best = larger(best, load(scores + k));
+  T top = max_one(best);
+  if (top == -__builtin_inf()) top = 0;
+  Vec<T> total = {};
+  for (int k = 0; k < count; k += w) {
+    const Vec<T> e = exponential(load(scores + k) - top);
+    store(scores + k, e);
+    total += e;
+  }
+  const T sum = sum_one(total);
+  return sum == 0 ? T(0) : 1 / sum;
+}
+
+template <class T>
+SB_INLINE void add_bias(const Line& line, const T* bias, T* scores) {
+  const int run = line.count - (line.tail >= 0);
+  for (int k = 0; k < run; ++k) scores[k] += bias[line.begin + k];
+  if (line.tail >= 0) scores[run] += bias[line.tail];
+}
+
+template <class In, class T, class NV>
+struct Forward {
+  const sb_problem& p;
+  const Task& task;
+  NV nv;
+  Frame f;
+  int64_t padded;
+  const T* bias;
+  T* weights;  // entries of this head of this example, or null
+  Dropout dropout;
+  Arena arena;
+  Source<In, T> query, key, value;
+  Ahead<In, T> ahead;
+  LongLines<T> longs;
+  T tops[SB_MAX_LONG], totals[SB_MAX_LONG];
+  T *scores, *queries, *sum;
+  int32_t* room;
+
+  SB_APART Forward(const sb_problem& problem, const Task& t, const Task& after, char* memory, NV width)
+      : p(problem),
+        task(t),
+        nv(width),
+        f(problem, t, false),
+        padded(int64_t(nv) * Simd<T>::width),
+        bias(static_cast<const T*>(p.bias)),
+        weights(static_cast<T*>(p.weights)),
+        dropout(p.dropout, p.seed, t.batch, t.head),
+        arena{memory},
+        query(p.query, t, p.size, padded, nullptr, 0),
+        key(p.key, t, p.size, padded, arena.take<T>(p.length * padded), padded),
+        value(p.value, t, p.size, padded, arena.take<T>(p.length * padded), padded),
+        ahead{{key, value},
+              {Source<In, T>(p.key, after, p.size, padded, nullptr, 0),
+               Source<In, T>(p.value, after, p.size, padded, nullptr, 0)},
+              0,
+              f.length,
+              0,
+              smaller_of<int64_t>(p.length, 512)},
+        longs(f, t, arena, padded) {
+    if (bias) bias += t.head * p.bias_stride;
+    if (weights) weights += (p.pattern_heads == 1 ? t.batch * p.heads + t.head : t.batch) * p.kept;
+    for (int s = 0; s < SB_MAX_LONG; ++s) {
+      tops[s] = -__builtin_inf();
+      totals[s] = 0;
+    }
+    queries = arena.take<T>(SB_TILE * padded);
+    sum = arena.take<T>(padded);
+    room = f.moved ? arena.take<int32_t>(SB_TILE * p.length) : nullptr;
+    scores = arena.take<T>(0);  // the rest: as much as a tile needs
+  }
+
+  SB_INLINE void score(const T* q, const Line& line, int from, int count, T* out) {
+    dots<T>(q, key.rows(), line.others + from, count, nv, out);
+    if (bias) add_bias(Line{nullptr, line.begin + from, count, from + count == line.count ? line.tail : -1}, bias, out);
+    for (int64_t k = count; k < up(count, Simd<T>::width); ++k) out[k] = -__builtin_inf();
+  }
+
+  SB_APART void finish(int64_t i, const T* result, T factor) {
+    send_row(result, row_of<In>(p.out, task.batch, task.head, i), p.size, factor);
+  }
+
+  SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
+    Line lines[SB_TILE];
+    T* starts[SB_TILE];
+    T factors[SB_TILE];
+    ahead.step(frontier);
+    query.fetch(to, smaller_of<int64_t>(to + SB_TILE, f.length));
+    T* at = scores;
+    for (int64_t i = from; i < to; ++i) {
+      const int64_t r = i - from;
+      starts[r] = nullptr;
+      if (f.is_long(i)) continue;
+      lines[r] = f.line(i, room + r * p.length);
+      starts[r] = at;
+      at += up(lines[r].count, 16);
+      bring_row(row_of<In>(p.query, task.batch, task.head, i), queries + r * padded, p.size, padded, T(p.scale));
+      score(queries + r * padded, lines[r], 0, lines[r].count, starts[r]);
+    }
+    for (int64_t r = 0; r < to - from; ++r) {
+      if (!starts[r]) continue;
+      factors[r] = lines[r].count ? soften(starts[r], lines[r].count) : T(0);
+      if (weights) {
+        for (int k = 0; k < lines[r].count; ++k) starts[r][k] *= factors[r];
+        put(lines[r], starts[r], weights);
+        factors[r] = 1;
+      }
+      if (p.dropout > 0) dropout.apply(from + r, lines[r].others, lines[r].count, starts[r]);
+    }
+    for (int64_t r = 0; r < to - from; ++r) {
+      if (!starts[r]) continue;
+      for (int64_t c = 0; c < padded; ++c) sum[c] = 0;
+      add_weighted<T>(value.rows(), lines[r].others, starts[r], lines[r].count, nv, sum);
+      finish(from + r, sum, factors[r]);
+    }
+  }
+
+  // A running softmax: what was gathered is scaled down whenever a larger score turns up.
+  SB_APART void segment(int s, int64_t to) {
+    if (longs.index[s] < 0) return;
+    const Line& line = longs.lines[s];
+    const int from = longs.cursor[s], count = longs.ready(s, to);
+    if (!count) return;
+    longs.cursor[s] += count;
+    bring_row(row_of<In>(p.query, task.batch, task.head, longs.index[s]), queries, p.size, padded, T(p.scale));
+    T* out = scores;
+    score(queries, line, from, count, out);
+    if (weights) memcpy(longs.values[s] + from, out, count * sizeof(T));
+    T top = tops[s];
+    for (int k = 0; k < count; ++k) top = out[k] > top ? out[k] : top;
+    const T base = top == -__builtin_inf() ? T(0) : top;
+    const T shrink = exponential(all<T>(tops[s] - base))[0];
+    T total = totals[s] * shrink;
+    for (int k = 0; k < count; k += Simd<T>::width) {
+      const Vec<T> e = exponential(load(out + k) - base);
+      store(out + k, e);
+      total += sum_one(e);
+    }
+    tops[s] = top;
+    totals[s] = total;
+    if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, out);
+    for (int64_t c = 0; c < padded; ++c) longs.sums[s][c] *= shrink;
+    add_weighted<T>(value.rows(), line.others + from, out, count, nv, longs.sums[s]);
+  }
+
+  SB_APART void close_longs() {
+    for (int s = 0; s < SB_MAX_LONG; ++s) {
+      if (longs.index[s] < 0) continue;
+      const T factor = totals[s] == 0 ? T(0) : 1 / totals[s];
+      finish(longs.index[s], longs.sums[s], factor);
+      if (!weights) continue;
+      const T base = tops[s] == -__builtin_inf() ? T(0) : tops[s];
+      T* values = longs.values[s];
+      for (int k = 0; k < longs.lines[s].count; k += Simd<T>::width)
+        store(values + k, exponential(load(values + k) - base) * factor);
+      put(longs.lines[s], values, weights);
+    }
+  }
+
+  SB_INLINE void run() {
+    sweep(
+        f, task,
+        [&](int64_t from, int64_t to) {
+          key.pack(from, to);
+          value.pack(from, to);
+        },
+        [&](int64_t from, int64_t to, int64_t frontier) { tile(from, to, frontier); },
+        [&](int s, int64_t, int64_t to) { segment(s, to); });
+    close_longs();
+    for (int64_t i = larger_of<int64_t>(f.length, task.first * SB_TILE);
+         i < smaller_of<int64_t>(p.length, task.last * SB_TILE); ++i)
+      clear_row(row_of<In>(p.out, task.batch, task.head, i), p.size);
+  }
+};
+
+}  // namespace SB_NAMESPACE
