@@ -19,10 +19,11 @@ struct BackwardRows {
   Dropout dropout;
   Arena arena;
   Source<In, T> key, value, grad;
-  Ahead<In, T> ahead;
+  Sink<In, T> grad_query;
+  Stream next_grad, next_key, next_value, next_out;
   LongLines<T> longs;
   T deltas[SB_MAX_LONG];
-  T *grads, *sum, *slopes;
+  T *grads, *slopes;
   int32_t* room;
 
   SB_APART BackwardRows(const sb_problem& problem, const Task& t, const Task& after, char* memory, T* pairs, NV width)
@@ -40,16 +41,13 @@ struct BackwardRows {
         key(p.key, t, p.size, padded, arena.take<T>(p.length * padded), padded),
         value(p.value, t, p.size, padded, arena.take<T>(p.length * padded), padded),
         grad(p.grad_out, t, p.size, padded, nullptr, 0),
-        ahead{{key, value},
-              {Source<In, T>(p.query, after, p.size, padded, nullptr, 0),
-               Source<In, T>(p.grad_out, after, p.size, padded, nullptr, 0)},
-              0,
-              f.length,
-              0,
-              smaller_of<int64_t>(p.length, 512)},
+        grad_query(p.grad_query, t, p.size, padded, arena.take<T>(padded)),
+        next_grad(grad, grad, f.length, 0, SB_TILE),
+        next_key(key, Source<In, T>(p.query, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
+        next_value(value, Source<In, T>(p.grad_out, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
+        next_out(grad_query, grad_query, f.length, 0, SB_TILE),
         longs(f, t, arena, padded) {
-    grads = arena.take<T>(SB_TILE * padded);
-    sum = arena.take<T>(padded);
+    grads = arena.take<T>(padded);
     room = f.moved ? arena.take<int32_t>(SB_TILE * p.length) : nullptr;
     slopes = arena.take<T>(0);
     for (int s = 0; s < SB_MAX_LONG; ++s) {
@@ -94,8 +92,6 @@ struct BackwardRows {
   SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
     Line lines[SB_TILE];
     T* starts[SB_TILE];
-    ahead.step(frontier);
-    grad.fetch(to, smaller_of<int64_t>(to + SB_TILE, f.length));
     T* at = slopes;
     for (int64_t i = from; i < to; ++i) {
       const int64_t r = i - from;
@@ -104,6 +100,8 @@ struct BackwardRows {
       lines[r] = f.line(i, room + r * p.length);
       starts[r] = at;
       at += up(lines[r].count, 16);
+      next_grad.read(0);
+      next_value.read(frontier);
       bring_row(row_of<In>(p.grad_out, task.batch, task.head, i), grads, p.size, padded, T(1));
       dots<T>(grads, value.rows(), lines[r].others, lines[r].count, nv, starts[r]);
     }
@@ -123,9 +121,11 @@ struct BackwardRows {
     }
     for (int64_t r = 0; r < to - from; ++r) {
       if (!starts[r]) continue;
-      for (int64_t c = 0; c < padded; ++c) sum[c] = 0;
-      add_weighted<T>(key.rows(), lines[r].others, starts[r], lines[r].count, nv, sum);
-      send_row(sum, row_of<In>(p.grad_query, task.batch, task.head, from + r), p.size, T(p.scale));
+      if (!grad_query.past) next_out.write();
+      next_key.read(frontier);
+      weighted_sum<true, T>(key.rows(), lines[r].others, starts[r], lines[r].count, nv, T(p.scale),
+                            grad_query.target(from + r), grad_query.past);
+      grad_query.done(from + r);
     }
   }
 
@@ -140,7 +140,7 @@ struct BackwardRows {
     if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, slopes);
     settle(line, from, count, longs.values[s] + from, deltas[s], slopes);
     drop(longs.index[s], line, from, count);
-    add_weighted<T>(key.rows(), line.others + from, slopes, count, nv, longs.sums[s]);
+    weighted_sum<false, T>(key.rows(), line.others + from, slopes, count, nv, T(1), longs.sums[s]);
   }
 
   SB_INLINE void run() {
@@ -157,11 +157,11 @@ struct BackwardRows {
         [&](int s, int64_t, int64_t to) { segment(s, to); });
     for (int s = 0; s < SB_MAX_LONG; ++s) {
       if (longs.index[s] >= 0)
-        send_row(longs.sums[s], row_of<In>(p.grad_query, task.batch, task.head, longs.index[s]), p.size, T(p.scale));
+        send_row(longs.sums[s], grad_query.row(longs.index[s]), p.size, T(p.scale));
     }
-    for (int64_t i = larger_of<int64_t>(f.length, task.first * SB_TILE);
-         i < smaller_of<int64_t>(p.length, task.last * SB_TILE); ++i)
-      clear_row(row_of<In>(p.grad_query, task.batch, task.head, i), p.size);
+    settle_stores();
+    grad_query.clear(larger_of<int64_t>(f.length, task.first * SB_TILE),
+                     smaller_of<int64_t>(p.length, task.last * SB_TILE));
   }
 };
 
@@ -177,9 +177,10 @@ struct BackwardColumns {
   Arena arena;
   T* packed;
   Source<In, T> query, grad;
-  Ahead<In, T> ahead;
+  Sink<In, T> grad_key, grad_value;
+  Stream next_query, next_grad, next_key, next_value;
   LongLines<T> longs;
-  T *sum, *kept, *slopes;
+  T *kept, *slopes;
   int32_t* room;
 
   SB_APART BackwardColumns(const sb_problem& problem, const Task& t, const Task& after, char* memory, const T* pairs,
@@ -195,21 +196,20 @@ struct BackwardColumns {
         packed(arena.take<T>(2 * p.length * padded)),
         query(p.query, t, p.size, padded, packed, 2 * padded),
         grad(p.grad_out, t, p.size, padded, packed + padded, 2 * padded),
-        ahead{{query, grad},
-              {Source<In, T>(p.key, after, p.size, padded, nullptr, 0),
-               Source<In, T>(p.value, after, p.size, padded, nullptr, 0)},
-              0,
-              f.length,
-              0,
-              smaller_of<int64_t>(p.length, 512)},
+        grad_key(p.grad_key, t, p.size, padded, arena.take<T>(padded)),
+        grad_value(p.grad_value, t, p.size, padded, arena.take<T>(padded)),
+        next_query(query, Source<In, T>(p.key, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
+        next_grad(grad, Source<In, T>(p.value, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
+        next_key(grad_key, grad_key, f.length, 0, SB_TILE),
+        next_value(grad_value, grad_value, f.length, 0, SB_TILE),
         longs(f, t, arena, 2 * padded) {
-    sum = arena.take<T>(2 * padded);
     room = f.moved ? arena.take<int32_t>(p.length) : nullptr;
     kept = arena.take<T>(p.length);
     slopes = arena.take<T>(p.length);
   }
 
-  SB_APART void add(const Line& line, int from, int count, T* sums) {
+  // The pairs of a stretch of a column, brought together.
+  SB_INLINE void gather(const Line& line, int from, int count) {
     const int run = count - (line.tail >= 0 && from + count == line.count);
     const int32_t* which = entries + line.begin + from;
     for (int k = 0; k < run; ++k) {
@@ -222,23 +222,21 @@ struct BackwardColumns {
       kept[run] = pair[0];
       slopes[run] = pair[1];
     }
-    add_weighted<T>(query.rows(), line.others + from, slopes, count, nv, sums);
-    add_weighted<T>(grad.rows(), line.others + from, kept, count, nv, sums + padded);
-  }
-
-  SB_APART void finish(int64_t j, const T* sums) {
-    send_row(sums, row_of<In>(p.grad_key, task.batch, task.head, j), p.size, T(p.scale));
-    send_row(sums + padded, row_of<In>(p.grad_value, task.batch, task.head, j), p.size, T(1));
   }
 
   SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
-    ahead.step(frontier);
     for (int64_t j = from; j < to; ++j) {
       if (f.is_long(j)) continue;
       const Line line = f.line(j, room);
-      for (int64_t c = 0; c < 2 * padded; ++c) sum[c] = 0;
-      add(line, 0, line.count, sum);
-      finish(j, sum);
+      next_query.read(frontier);
+      if (!grad_key.past) next_key.write();
+      gather(line, 0, line.count);
+      weighted_sum<true, T>(query.rows(), line.others, slopes, line.count, nv, T(p.scale), grad_key.target(j), grad_key.past);
+      next_grad.read(frontier);
+      if (!grad_value.past) next_value.write();
+      weighted_sum<true, T>(grad.rows(), line.others, kept, line.count, nv, T(1), grad_value.target(j), grad_value.past);
+      grad_key.done(j);
+      grad_value.done(j);
     }
   }
 
@@ -246,7 +244,10 @@ struct BackwardColumns {
     if (longs.index[s] < 0) return;
     const int from = longs.cursor[s], count = longs.ready(s, to);
     longs.cursor[s] += count;
-    if (count) add(longs.lines[s], from, count, longs.sums[s]);
+    const int32_t* others = longs.lines[s].others + from;
+    gather(longs.lines[s], from, count);
+    weighted_sum<false, T>(query.rows(), others, slopes, count, nv, T(1), longs.sums[s]);
+    weighted_sum<false, T>(grad.rows(), others, kept, count, nv, T(1), longs.sums[s] + padded);
   }
 
   SB_INLINE void run() {
@@ -259,13 +260,14 @@ struct BackwardColumns {
         [&](int64_t from, int64_t to, int64_t frontier) { tile(from, to, frontier); },
         [&](int s, int64_t, int64_t to) { segment(s, to); });
     for (int s = 0; s < SB_MAX_LONG; ++s) {
-      if (longs.index[s] >= 0) finish(longs.index[s], longs.sums[s]);
+      if (longs.index[s] < 0) continue;
+      send_row(longs.sums[s], grad_key.row(longs.index[s]), p.size, T(p.scale));
+      send_row(longs.sums[s] + padded, grad_value.row(longs.index[s]), p.size, T(1));
     }
-    for (int64_t j = larger_of<int64_t>(f.length, task.first * SB_TILE);
-         j < smaller_of<int64_t>(p.length, task.last * SB_TILE); ++j) {
-      clear_row(row_of<In>(p.grad_key, task.batch, task.head, j), p.size);
-      clear_row(row_of<In>(p.grad_value, task.batch, task.head, j), p.size);
-    }
+    settle_stores();
+    const int64_t end = smaller_of<int64_t>(p.length, task.last * SB_TILE);
+    grad_key.clear(larger_of<int64_t>(f.length, task.first * SB_TILE), end);
+    grad_value.clear(larger_of<int64_t>(f.length, task.first * SB_TILE), end);
   }
 };
 

@@ -42,10 +42,11 @@ struct Forward {
   Dropout dropout;
   Arena arena;
   Source<In, T> query, key, value;
-  Ahead<In, T> ahead;
+  Sink<In, T> out;
+  Stream next_query, next_key, next_value, next_out;
   LongLines<T> longs;
   T tops[SB_MAX_LONG], totals[SB_MAX_LONG];
-  T *scores, *queries, *sum;
+  T *scores, *queries;
   int32_t* room;
 
   SB_APART Forward(const sb_problem& problem, const Task& t, const Task& after, char* memory, NV width)
@@ -61,13 +62,11 @@ struct Forward {
         query(p.query, t, p.size, padded, nullptr, 0),
         key(p.key, t, p.size, padded, arena.take<T>(p.length * padded), padded),
         value(p.value, t, p.size, padded, arena.take<T>(p.length * padded), padded),
-        ahead{{key, value},
-              {Source<In, T>(p.key, after, p.size, padded, nullptr, 0),
-               Source<In, T>(p.value, after, p.size, padded, nullptr, 0)},
-              0,
-              f.length,
-              0,
-              smaller_of<int64_t>(p.length, 512)},
+        out(p.out, t, p.size, padded, arena.take<T>(padded)),
+        next_query(query, Source<In, T>(p.query, after, p.size, padded, nullptr, 0), f.length, p.length, SB_TILE),
+        next_key(key, Source<In, T>(p.key, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
+        next_value(value, Source<In, T>(p.value, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
+        next_out(out, Sink<In, T>(p.out, after, p.size, padded, nullptr), f.length, p.length, SB_TILE),
         longs(f, t, arena, padded) {
     if (bias) bias += t.head * p.bias_stride;
     if (weights) weights += (p.pattern_heads == 1 ? t.batch * p.heads + t.head : t.batch) * p.kept;
@@ -76,7 +75,6 @@ struct Forward {
       totals[s] = 0;
     }
     queries = arena.take<T>(SB_TILE * padded);
-    sum = arena.take<T>(padded);
     room = f.moved ? arena.take<int32_t>(SB_TILE * p.length) : nullptr;
     scores = arena.take<T>(0);  // the rest: as much as a tile needs
   }
@@ -87,16 +85,10 @@ struct Forward {
     for (int64_t k = count; k < up(count, Simd<T>::width); ++k) out[k] = -__builtin_inf();
   }
 
-  SB_APART void finish(int64_t i, const T* result, T factor) {
-    send_row(result, row_of<In>(p.out, task.batch, task.head, i), p.size, factor);
-  }
-
   SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
     Line lines[SB_TILE];
     T* starts[SB_TILE];
     T factors[SB_TILE];
-    ahead.step(frontier);
-    query.fetch(to, smaller_of<int64_t>(to + SB_TILE, f.length));
     T* at = scores;
     for (int64_t i = from; i < to; ++i) {
       const int64_t r = i - from;
@@ -105,6 +97,8 @@ struct Forward {
       lines[r] = f.line(i, room + r * p.length);
       starts[r] = at;
       at += up(lines[r].count, 16);
+      next_query.read(0);
+      next_key.read(frontier);
       bring_row(row_of<In>(p.query, task.batch, task.head, i), queries + r * padded, p.size, padded, T(p.scale));
       score(queries + r * padded, lines[r], 0, lines[r].count, starts[r]);
     }
@@ -120,9 +114,11 @@ struct Forward {
     }
     for (int64_t r = 0; r < to - from; ++r) {
       if (!starts[r]) continue;
-      for (int64_t c = 0; c < padded; ++c) sum[c] = 0;
-      add_weighted<T>(value.rows(), lines[r].others, starts[r], lines[r].count, nv, sum);
-      finish(from + r, sum, factors[r]);
+      if (!out.past) next_out.write();
+      next_value.read(frontier);
+      weighted_sum<true, T>(value.rows(), lines[r].others, starts[r], lines[r].count, nv, factors[r],
+                            out.target(from + r), out.past);
+      out.done(from + r);
     }
   }
 
@@ -134,31 +130,31 @@ struct Forward {
     if (!count) return;
     longs.cursor[s] += count;
     bring_row(row_of<In>(p.query, task.batch, task.head, longs.index[s]), queries, p.size, padded, T(p.scale));
-    T* out = scores;
-    score(queries, line, from, count, out);
-    if (weights) memcpy(longs.values[s] + from, out, count * sizeof(T));
+    T* softened = scores;
+    score(queries, line, from, count, softened);
+    if (weights) memcpy(longs.values[s] + from, softened, count * sizeof(T));
     T top = tops[s];
-    for (int k = 0; k < count; ++k) top = out[k] > top ? out[k] : top;
+    for (int k = 0; k < count; ++k) top = softened[k] > top ? softened[k] : top;
     const T base = top == -__builtin_inf() ? T(0) : top;
     const T shrink = exponential(all<T>(tops[s] - base))[0];
     T total = totals[s] * shrink;
     for (int k = 0; k < count; k += Simd<T>::width) {
-      const Vec<T> e = exponential(load(out + k) - base);
-      store(out + k, e);
+      const Vec<T> e = exponential(load(softened + k) - base);
+      store(softened + k, e);
       total += sum_one(e);
     }
     tops[s] = top;
     totals[s] = total;
-    if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, out);
+    if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, softened);
     for (int64_t c = 0; c < padded; ++c) longs.sums[s][c] *= shrink;
-    add_weighted<T>(value.rows(), line.others + from, out, count, nv, longs.sums[s]);
+    weighted_sum<false, T>(value.rows(), line.others + from, softened, count, nv, T(1), longs.sums[s]);
   }
 
   SB_APART void close_longs() {
     for (int s = 0; s < SB_MAX_LONG; ++s) {
       if (longs.index[s] < 0) continue;
       const T factor = totals[s] == 0 ? T(0) : 1 / totals[s];
-      finish(longs.index[s], longs.sums[s], factor);
+      send_row(longs.sums[s], out.row(longs.index[s]), p.size, factor);
       if (!weights) continue;
       const T base = tops[s] == -__builtin_inf() ? T(0) : tops[s];
       T* values = longs.values[s];
@@ -178,9 +174,8 @@ struct Forward {
         [&](int64_t from, int64_t to, int64_t frontier) { tile(from, to, frontier); },
         [&](int s, int64_t, int64_t to) { segment(s, to); });
     close_longs();
-    for (int64_t i = larger_of<int64_t>(f.length, task.first * SB_TILE);
-         i < smaller_of<int64_t>(p.length, task.last * SB_TILE); ++i)
-      clear_row(row_of<In>(p.out, task.batch, task.head, i), p.size);
+    settle_stores();
+    out.clear(larger_of<int64_t>(f.length, task.first * SB_TILE), smaller_of<int64_t>(p.length, task.last * SB_TILE));
   }
 };
 

@@ -115,7 +115,10 @@ int run_pieces(const sb_problem& p, const std::vector<Pass>& passes, const Pairs
         failed = 1;
         return;
       }
-      for (Pass pass : passes) run(p, pass, list[mine], list[std::min(next, list.size() - 1)], memory, pair);
+      for (Pass pass : passes) {
+        const size_t after = pass == passes.back() ? std::min(next, list.size() - 1) : mine;
+        run(p, pass, list[mine], list[after], memory, pair);
+      }
       mine = next;
     }
   };

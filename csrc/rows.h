@@ -25,6 +25,9 @@ template <class In>
 SB_INLINE void clear_row(In* to, int64_t size) {
   memset(to, 0, size * sizeof(In));
 }
+SB_INLINE void prefetch_row_to_write(void* row, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<char*>(row) + at, 1, 2);
+}
 SB_INLINE void prefetch_row(const void* row, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += 64) prefetch(static_cast<const char*>(row) + at);
 }
@@ -64,13 +67,16 @@ SB_APART void dots(const T* q, Rows<T> rows, const int32_t* others, int count, N
   }
 }
 
-// sum[0 .. C vectors) += the rows' vectors [first, first + C), weighted.
-template <class T, int C>
-SB_INLINE void add_columns(Rows<T> rows, const int32_t* others, const T* weights, int count, int first, T* sum) {
+// out[first .. first + C vectors) = factor * (before + the weighted sum of the rows' same vectors).
+template <class T, int C, bool Fresh>
+SB_INLINE void add_columns(Rows<T> rows, const int32_t* others, const T* weights, int count, int first, T factor,
+                           T* out, bool past) {
   constexpr int w = Simd<T>::width;
-  Vec<T> even[C], odd[C] = {};
+  Vec<T> even[C] = {}, odd[C] = {};
+  if constexpr (!Fresh) {
 #pragma GCC unroll 8
-  for (int c = 0; c < C; ++c) even[c] = load(sum + (first + c) * w);
+    for (int c = 0; c < C; ++c) even[c] = load(out + (first + c) * w);
+  }
   int k = 0;
   for (; k + 1 < count; k += 2) {
     const T *a = rows[others[k]] + first * w, *b = rows[others[k + 1]] + first * w;
@@ -87,28 +93,32 @@ SB_INLINE void add_columns(Rows<T> rows, const int32_t* others, const T* weights
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) even[c] += wa * load(a + c * w);
   }
+  if (Fresh && past) {
 #pragma GCC unroll 8
-  for (int c = 0; c < C; ++c) store(sum + (first + c) * w, even[c] + odd[c]);
+    for (int c = 0; c < C; ++c) store_past(out + (first + c) * w, (even[c] + odd[c]) * factor);
+  } else {
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) store(out + (first + c) * w, (even[c] + odd[c]) * factor);
+  }
 }
 
-// sum += the weighted sum of rows[others[k]].
-template <class T, class NV>
-SB_APART void add_weighted(Rows<T> rows, const int32_t* others, const T* weights, int count, NV nv, T* sum) {
-  constexpr int step = SB_VECTOR_BYTES == 64 ? 8 : 4;  // two sets of sums must fit the registers
+// out = factor * (the weighted sum of rows[others[k]]), added to what out held unless Fresh. A fresh sum never reads
+// `out`: a read would wait for the stores of earlier results to reach memory.
+template <bool Fresh, class T, class NV>
+SB_APART void weighted_sum(Rows<T> rows, const int32_t* others, const T* weights, int count, NV nv, T factor, T* out,
+                           bool past = false) {
+  constexpr int most = SB_VECTOR_BYTES == 64 ? 8 : 4;  // two sets of sums must fit the registers
   int c = 0;
-  for (; c + 4 <= nv; c += 4) {
-    if (step == 8 && c + 8 <= nv) {
-      add_columns<T, step>(rows, others, weights, count, c, sum);
-      c += 4;
-    } else {
-      add_columns<T, 4>(rows, others, weights, count, c, sum);
-    }
+  for (; c + most <= nv; c += most) add_columns<T, most, Fresh>(rows, others, weights, count, c, factor, out, past);
+  if (most > 4 && c + 4 <= nv) {
+    add_columns<T, 4, Fresh>(rows, others, weights, count, c, factor, out, past);
+    c += 4;
   }
   if (c + 2 <= nv) {
-    add_columns<T, 2>(rows, others, weights, count, c, sum);
+    add_columns<T, 2, Fresh>(rows, others, weights, count, c, factor, out, past);
     c += 2;
   }
-  if (c < nv) add_columns<T, 1>(rows, others, weights, count, c, sum);
+  if (c < nv) add_columns<T, 1, Fresh>(rows, others, weights, count, c, factor, out, past);
 }
 
 }  // namespace SB_NAMESPACE

@@ -16,6 +16,10 @@
 #define SB_VECTOR_BYTES 16
 #endif
 
+#if SB_VECTOR_BYTES >= 32
+#include <immintrin.h>
+#endif
+
 #define SB_INLINE inline __attribute__((always_inline))
 #define SB_APART __attribute__((noinline))  // large enough to be worth a call: keeps the build short
 
@@ -37,6 +41,22 @@ SB_INLINE Vec<T> load(const T* from) {
 template <class T>
 SB_INLINE void store(T* to, Vec<T> value) {
   *reinterpret_cast<typename Simd<T>::Loose*>(to) = value;
+}
+// Past the caches: for results that would only push out what is still needed. `to` is aligned to a vector.
+template <class T>
+SB_INLINE void store_past(T* to, Vec<T> value) {
+#if SB_VECTOR_BYTES == 64
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), (__m512i)value);
+#elif SB_VECTOR_BYTES == 32
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), (__m256i)value);
+#else
+  store(to, value);
+#endif
+}
+SB_INLINE void settle_stores() {
+#if SB_VECTOR_BYTES >= 32
+  _mm_sfence();
+#endif
 }
 template <class T>
 SB_INLINE Vec<T> all(T value) {

@@ -53,31 +53,64 @@ struct Source {
   SB_INLINE Rows<T> rows() const {
     return packed ? Rows<T>{packed, packed_stride} : Rows<T>{reinterpret_cast<const T*>(first), stride};
   }
-  SB_INLINE void fetch(int64_t from, int64_t to) const {
-    for (int64_t i = from; i < to; ++i) prefetch_row(first + i * stride, size * sizeof(In));
+};
+
+// Rows of a tensor as the kernel writes them: in place where types and sizes allow, else through a buffer.
+#ifndef PAST
+#define PAST 1
+#endif
+template <class In, class T>
+struct Sink {
+  In* first;
+  int64_t stride, size;
+  T* buffer;  // null: in place
+  bool past;  // results go past the caches
+
+  SB_INLINE Sink(const sb_tensor& t, const Task& task, int64_t size, int64_t padded, T* room)
+      : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(size), buffer(room), past(false) {
+    if (sizeof(In) == sizeof(T) && size == padded) buffer = nullptr;
+    const int64_t strides = t.row | t.head | t.batch;
+    past = !buffer && uintptr_t(t.data) % 64 == 0 && strides * int64_t(sizeof(In)) % 64 == 0 && PAST;
+  }
+  SB_INLINE In* row(int64_t i) const { return first + i * stride; }
+  SB_INLINE T* target(int64_t i) const { return buffer ? buffer : reinterpret_cast<T*>(row(i)); }
+  SB_INLINE void done(int64_t i) const {
+    if (buffer) send_row(buffer, row(i), size, T(1));
+  }
+  SB_INLINE void clear(int64_t from, int64_t to) const {
+    for (int64_t i = from; i < to; ++i) clear_row(row(i), size);
   }
 };
 
-// Asks memory for rows before they are needed: first this task's, then the next one's.
-template <class In, class T>
-struct Ahead {
-  Source<In, T> own[2], next[2];
-  int64_t own_at, own_end, next_at, next_end;
+// Asks memory for rows one at a time, long before they are needed: this task's rows in order, then the next task's.
+// One row of each stream for each line worked on spreads the traffic evenly under the arithmetic.
+struct Stream {
+  char *own, *next;
+  int64_t own_stride, next_stride, own_end, end, bytes, at;
 
-  SB_APART void step(int64_t frontier) {
-    int64_t budget = SB_TILE;
-    own_at = larger_of(own_at, frontier);
-    const int64_t to = smaller_of(own_at + budget, own_end);
-    if (own_at < to) {
-      for (auto& s : own) s.fetch(own_at, to);
-      budget -= to - own_at;
-      own_at = to;
-    }
-    const int64_t then = smaller_of(next_at + budget, next_end);
-    if (next_at < then) {
-      for (auto& s : next) s.fetch(next_at, then);
-      next_at = then;
-    }
+  template <class Rows>
+  SB_INLINE Stream(const Rows& mine, const Rows& after, int64_t length, int64_t next_length, int64_t start)
+      : own((char*)mine.first),
+        next((char*)after.first),
+        own_stride(mine.stride * int64_t(sizeof(*mine.first))),
+        next_stride(after.stride * int64_t(sizeof(*after.first))),
+        own_end(length),
+        end(length + smaller_of<int64_t>(next_length, 1024)),
+        bytes(mine.size * int64_t(sizeof(*mine.first))),
+        at(start) {}
+
+  SB_INLINE char* row() { return at < own_end ? own + at * own_stride : next + (at - own_end) * next_stride; }
+  // `frontier`: what lies before has been read already.
+  SB_INLINE void read(int64_t frontier) {
+    at = larger_of(at, frontier);
+    if (at >= end) return;
+    prefetch_row(row(), bytes);
+    ++at;
+  }
+  SB_INLINE void write() {
+    if (at >= end) return;
+    prefetch_row_to_write(row(), bytes);
+    ++at;
   }
 };
 
