@@ -18,15 +18,14 @@ struct BackwardRows {
   T* pairs;
   Dropout dropout;
   Arena arena;
-  Source<In, T> key, value, grad;
+  Source<In, T, NV> key, value, grad;
   Sink<In, T> grad_query;
-  Stream next_grad, next_key, next_value, next_out;
   LongLines<T> longs;
   T deltas[SB_MAX_LONG];
   T *grads, *slopes;
   int32_t* room;
 
-  SB_APART BackwardRows(const sb_problem& problem, const Task& t, const Task& after, char* memory, T* pairs, NV width)
+  SB_APART BackwardRows(const sb_problem& problem, const Task& t, char* memory, T* pairs, NV width)
       : p(problem),
         task(t),
         nv(width),
@@ -38,16 +37,12 @@ struct BackwardRows {
         pairs(pairs),
         dropout(p.dropout, p.seed, t.batch, t.head),
         arena{memory},
-        key(p.key, t, p.size, padded, arena.take<T>(p.length * padded), padded),
-        value(p.value, t, p.size, padded, arena.take<T>(p.length * padded), padded),
-        grad(p.grad_out, t, p.size, padded, nullptr, 0),
-        grad_query(p.grad_query, t, p.size, padded, arena.take<T>(padded)),
-        next_grad(grad, grad, f.length, 0, SB_TILE),
-        next_key(key, Source<In, T>(p.query, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
-        next_value(value, Source<In, T>(p.grad_out, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
-        next_out(grad_query, grad_query, f.length, 0, SB_TILE),
+        key(p.key, t, p.size, nv, arena.take<T>(p.length * padded)),
+        value(p.value, t, p.size, nv, arena.take<T>(p.length * padded)),
+        grad(p.grad_out, t, p.size, nv, nullptr),
+        grad_query(p, p.grad_query, t, padded, arena.take<T>(padded)),
         longs(f, t, arena, padded) {
-    grads = arena.take<T>(padded);
+    grads = arena.take<T>(SB_TILE * padded);
     room = f.moved ? arena.take<int32_t>(SB_TILE * p.length) : nullptr;
     slopes = arena.take<T>(0);
     for (int s = 0; s < SB_MAX_LONG; ++s) {
@@ -89,9 +84,10 @@ struct BackwardRows {
     }
   }
 
-  SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
+  SB_APART void tile(int64_t from, int64_t to) {
     Line lines[SB_TILE];
     T* starts[SB_TILE];
+    grad.bring_rows(from, to, T(1), grads);
     T* at = slopes;
     for (int64_t i = from; i < to; ++i) {
       const int64_t r = i - from;
@@ -100,10 +96,7 @@ struct BackwardRows {
       lines[r] = f.line(i, room + r * p.length);
       starts[r] = at;
       at += up(lines[r].count, 16);
-      next_grad.read(0);
-      next_value.read(frontier);
-      bring_row(row_of<In>(p.grad_out, task.batch, task.head, i), grads, p.size, padded, T(1));
-      dots<T>(grads, value.rows(), lines[r].others, lines[r].count, nv, starts[r]);
+      dots(grads + r * padded, value.rows(), lines[r].others, lines[r].count, starts[r]);
     }
     for (int64_t r = 0; r < to - from; ++r) {
       if (!starts[r]) continue;
@@ -114,16 +107,12 @@ struct BackwardRows {
         kept = at;
       }
       if (p.dropout > 0) dropout.apply(from + r, line.others, line.count, starts[r]);
-      T delta = 0;
-      for (int k = 0; k < line.count; ++k) delta += kept[k] * starts[r][k];
-      settle(line, 0, line.count, kept, delta, starts[r]);
+      settle(line, 0, line.count, kept, product(kept, starts[r], line.count), starts[r]);
       drop(from + r, line, 0, line.count);
     }
     for (int64_t r = 0; r < to - from; ++r) {
       if (!starts[r]) continue;
-      if (!grad_query.past) next_out.write();
-      next_key.read(frontier);
-      weighted_sum<true, T>(key.rows(), lines[r].others, starts[r], lines[r].count, nv, T(p.scale),
+      weighted_sum<true>(key.rows(), lines[r].others, starts[r], lines[r].count, T(p.scale),
                             grad_query.target(from + r), grad_query.past);
       grad_query.done(from + r);
     }
@@ -136,11 +125,11 @@ struct BackwardRows {
     if (!count) return;
     longs.cursor[s] += count;
     bring_row(row_of<In>(p.grad_out, task.batch, task.head, longs.index[s]), grads, p.size, padded, T(1));
-    dots<T>(grads, value.rows(), line.others + from, count, nv, slopes);
+    dots(grads, value.rows(), line.others + from, count, slopes);
     if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, slopes);
     settle(line, from, count, longs.values[s] + from, deltas[s], slopes);
     drop(longs.index[s], line, from, count);
-    weighted_sum<false, T>(key.rows(), line.others + from, slopes, count, nv, T(1), longs.sums[s]);
+    weighted_sum<false>(key.rows(), line.others + from, slopes, count, T(1), longs.sums[s]);
   }
 
   SB_INLINE void run() {
@@ -153,7 +142,7 @@ struct BackwardRows {
           key.pack(from, to);
           value.pack(from, to);
         },
-        [&](int64_t from, int64_t to, int64_t frontier) { tile(from, to, frontier); },
+        [&](int64_t from, int64_t to) { tile(from, to); },
         [&](int s, int64_t, int64_t to) { segment(s, to); });
     for (int s = 0; s < SB_MAX_LONG; ++s) {
       if (longs.index[s] >= 0)
@@ -175,15 +164,13 @@ struct BackwardColumns {
   const T* pairs;
   const int32_t* entries;
   Arena arena;
-  T* packed;
-  Source<In, T> query, grad;
+  Source<In, T, NV> query, grad;
   Sink<In, T> grad_key, grad_value;
-  Stream next_query, next_grad, next_key, next_value;
   LongLines<T> longs;
   T *kept, *slopes;
   int32_t* room;
 
-  SB_APART BackwardColumns(const sb_problem& problem, const Task& t, const Task& after, char* memory, const T* pairs,
+  SB_APART BackwardColumns(const sb_problem& problem, const Task& t, char* memory, const T* pairs,
                             NV width)
       : p(problem),
         task(t),
@@ -193,15 +180,10 @@ struct BackwardColumns {
         pairs(pairs),
         entries(p.columns.entries),
         arena{memory},
-        packed(arena.take<T>(2 * p.length * padded)),
-        query(p.query, t, p.size, padded, packed, 2 * padded),
-        grad(p.grad_out, t, p.size, padded, packed + padded, 2 * padded),
-        grad_key(p.grad_key, t, p.size, padded, arena.take<T>(padded)),
-        grad_value(p.grad_value, t, p.size, padded, arena.take<T>(padded)),
-        next_query(query, Source<In, T>(p.key, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
-        next_grad(grad, Source<In, T>(p.value, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
-        next_key(grad_key, grad_key, f.length, 0, SB_TILE),
-        next_value(grad_value, grad_value, f.length, 0, SB_TILE),
+        query(p.query, t, p.size, nv, arena.take<T>(p.length * padded)),
+        grad(p.grad_out, t, p.size, nv, arena.take<T>(p.length * padded)),
+        grad_key(p, p.grad_key, t, padded, arena.take<T>(padded)),
+        grad_value(p, p.grad_value, t, padded, arena.take<T>(padded)),
         longs(f, t, arena, 2 * padded) {
     room = f.moved ? arena.take<int32_t>(p.length) : nullptr;
     kept = arena.take<T>(p.length);
@@ -224,17 +206,13 @@ struct BackwardColumns {
     }
   }
 
-  SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
+  SB_APART void tile(int64_t from, int64_t to) {
     for (int64_t j = from; j < to; ++j) {
       if (f.is_long(j)) continue;
       const Line line = f.line(j, room);
-      next_query.read(frontier);
-      if (!grad_key.past) next_key.write();
       gather(line, 0, line.count);
-      weighted_sum<true, T>(query.rows(), line.others, slopes, line.count, nv, T(p.scale), grad_key.target(j), grad_key.past);
-      next_grad.read(frontier);
-      if (!grad_value.past) next_value.write();
-      weighted_sum<true, T>(grad.rows(), line.others, kept, line.count, nv, T(1), grad_value.target(j), grad_value.past);
+      weighted_sum<true>(query.rows(), line.others, slopes, line.count, T(p.scale), grad_key.target(j), grad_key.past);
+      weighted_sum<true>(grad.rows(), line.others, kept, line.count, T(1), grad_value.target(j), grad_value.past);
       grad_key.done(j);
       grad_value.done(j);
     }
@@ -246,8 +224,8 @@ struct BackwardColumns {
     longs.cursor[s] += count;
     const int32_t* others = longs.lines[s].others + from;
     gather(longs.lines[s], from, count);
-    weighted_sum<false, T>(query.rows(), others, slopes, count, nv, T(1), longs.sums[s]);
-    weighted_sum<false, T>(grad.rows(), others, kept, count, nv, T(1), longs.sums[s] + padded);
+    weighted_sum<false>(query.rows(), others, slopes, count, T(1), longs.sums[s]);
+    weighted_sum<false>(grad.rows(), others, kept, count, T(1), longs.sums[s] + padded);
   }
 
   SB_INLINE void run() {
@@ -257,7 +235,7 @@ struct BackwardColumns {
           query.pack(from, to);
           grad.pack(from, to);
         },
-        [&](int64_t from, int64_t to, int64_t frontier) { tile(from, to, frontier); },
+        [&](int64_t from, int64_t to) { tile(from, to); },
         [&](int s, int64_t, int64_t to) { segment(s, to); });
     for (int s = 0; s < SB_MAX_LONG; ++s) {
       if (longs.index[s] < 0) continue;

@@ -41,15 +41,14 @@ struct Forward {
   T* weights;  // entries of this head of this example, or null
   Dropout dropout;
   Arena arena;
-  Source<In, T> query, key, value;
+  Source<In, T, NV> query, key, value;
   Sink<In, T> out;
-  Stream next_query, next_key, next_value, next_out;
   LongLines<T> longs;
   T tops[SB_MAX_LONG], totals[SB_MAX_LONG];
   T *scores, *queries;
   int32_t* room;
 
-  SB_APART Forward(const sb_problem& problem, const Task& t, const Task& after, char* memory, NV width)
+  SB_APART Forward(const sb_problem& problem, const Task& t, char* memory, NV width)
       : p(problem),
         task(t),
         nv(width),
@@ -59,14 +58,10 @@ struct Forward {
         weights(static_cast<T*>(p.weights)),
         dropout(p.dropout, p.seed, t.batch, t.head),
         arena{memory},
-        query(p.query, t, p.size, padded, nullptr, 0),
-        key(p.key, t, p.size, padded, arena.take<T>(p.length * padded), padded),
-        value(p.value, t, p.size, padded, arena.take<T>(p.length * padded), padded),
-        out(p.out, t, p.size, padded, arena.take<T>(padded)),
-        next_query(query, Source<In, T>(p.query, after, p.size, padded, nullptr, 0), f.length, p.length, SB_TILE),
-        next_key(key, Source<In, T>(p.key, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
-        next_value(value, Source<In, T>(p.value, after, p.size, padded, nullptr, 0), f.length, p.length, 0),
-        next_out(out, Sink<In, T>(p.out, after, p.size, padded, nullptr), f.length, p.length, SB_TILE),
+        query(p.query, t, p.size, nv, nullptr),
+        key(p.key, t, p.size, nv, arena.take<T>(p.length * padded)),
+        value(p.value, t, p.size, nv, arena.take<T>(p.length * padded)),
+        out(p, p.out, t, padded, arena.take<T>(padded)),
         longs(f, t, arena, padded) {
     if (bias) bias += t.head * p.bias_stride;
     if (weights) weights += (p.pattern_heads == 1 ? t.batch * p.heads + t.head : t.batch) * p.kept;
@@ -80,15 +75,16 @@ struct Forward {
   }
 
   SB_INLINE void score(const T* q, const Line& line, int from, int count, T* out) {
-    dots<T>(q, key.rows(), line.others + from, count, nv, out);
+    dots(q, key.rows(), line.others + from, count, out);
     if (bias) add_bias(Line{nullptr, line.begin + from, count, from + count == line.count ? line.tail : -1}, bias, out);
     for (int64_t k = count; k < up(count, Simd<T>::width); ++k) out[k] = -__builtin_inf();
   }
 
-  SB_APART void tile(int64_t from, int64_t to, int64_t frontier) {
+  SB_APART void tile(int64_t from, int64_t to) {
     Line lines[SB_TILE];
     T* starts[SB_TILE];
     T factors[SB_TILE];
+    query.bring_rows(from, to, T(p.scale), queries);
     T* at = scores;
     for (int64_t i = from; i < to; ++i) {
       const int64_t r = i - from;
@@ -97,9 +93,6 @@ struct Forward {
       lines[r] = f.line(i, room + r * p.length);
       starts[r] = at;
       at += up(lines[r].count, 16);
-      next_query.read(0);
-      next_key.read(frontier);
-      bring_row(row_of<In>(p.query, task.batch, task.head, i), queries + r * padded, p.size, padded, T(p.scale));
       score(queries + r * padded, lines[r], 0, lines[r].count, starts[r]);
     }
     for (int64_t r = 0; r < to - from; ++r) {
@@ -114,9 +107,7 @@ struct Forward {
     }
     for (int64_t r = 0; r < to - from; ++r) {
       if (!starts[r]) continue;
-      if (!out.past) next_out.write();
-      next_value.read(frontier);
-      weighted_sum<true, T>(value.rows(), lines[r].others, starts[r], lines[r].count, nv, factors[r],
+      weighted_sum<true>(value.rows(), lines[r].others, starts[r], lines[r].count, factors[r],
                             out.target(from + r), out.past);
       out.done(from + r);
     }
@@ -147,7 +138,7 @@ struct Forward {
     totals[s] = total;
     if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, softened);
     for (int64_t c = 0; c < padded; ++c) longs.sums[s][c] *= shrink;
-    weighted_sum<false, T>(value.rows(), line.others + from, softened, count, nv, T(1), longs.sums[s]);
+    weighted_sum<false>(value.rows(), line.others + from, softened, count, T(1), longs.sums[s]);
   }
 
   SB_APART void close_longs() {
@@ -171,7 +162,7 @@ struct Forward {
           key.pack(from, to);
           value.pack(from, to);
         },
-        [&](int64_t from, int64_t to, int64_t frontier) { tile(from, to, frontier); },
+        [&](int64_t from, int64_t to) { tile(from, to); },
         [&](int s, int64_t, int64_t to) { segment(s, to); });
     close_longs();
     settle_stores();

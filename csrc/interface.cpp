@@ -79,8 +79,11 @@ std::vector<Piece> pieces(const sb_problem& p) {
 }
 
 RunPiece runner(const sb_problem& p) {
+#if defined(__x86_64__)
   if (p.isa == SB_AVX512) return run_avx512;
   if (p.isa == SB_AVX2) return run_avx2;
+#endif
+  (void)p;
   return run_portable;
 }
 
@@ -93,7 +96,7 @@ struct Pairs {
   }
 };
 
-// Threads take pieces in turn, each knowing the one it takes next so that its rows can be fetched early.
+// Threads take pieces in turn; a piece writes only what is its own, so who takes which changes nothing.
 int run_pieces(const sb_problem& p, const std::vector<Pass>& passes, const Pairs& pairs) {
   const std::vector<Piece> list = pieces(p);
   const RunPiece run = runner(p);
@@ -107,19 +110,13 @@ int run_pieces(const sb_problem& p, const std::vector<Pass>& passes, const Pairs
       failed = 1;
       return;
     }
-    size_t mine = counter.fetch_add(1);
-    while (mine < list.size()) {
-      const size_t next = counter.fetch_add(1);
+    for (size_t mine = counter++; mine < list.size(); mine = counter++) {
       char* pair = pairs.each ? pairs.of(p, list[mine]) : nullptr;
       if (pairs.each && !pair) {
         failed = 1;
         return;
       }
-      for (Pass pass : passes) {
-        const size_t after = pass == passes.back() ? std::min(next, list.size() - 1) : mine;
-        run(p, pass, list[mine], list[after], memory, pair);
-      }
-      mine = next;
+      for (Pass pass : passes) run(p, pass, list[mine], memory, pair);
     }
   };
   if (threads <= 1) {

@@ -10,9 +10,9 @@ struct Piece {
   bool longs;
 };
 
-// `memory`: scratch of this thread. `pairs`: of this head of this example (backward). `after`: what comes next, a hint.
-using RunPiece = void (*)(const sb_problem&, Pass, const Piece& piece, const Piece& after, char* memory, void* pairs);
+// `memory`: scratch of this thread. `pairs`: of this head of this example (backward).
+using RunPiece = void (*)(const sb_problem&, Pass, const Piece& piece, char* memory, void* pairs);
 
-void run_portable(const sb_problem&, Pass, const Piece&, const Piece&, char*, void*);
-void run_avx2(const sb_problem&, Pass, const Piece&, const Piece&, char*, void*);
-void run_avx512(const sb_problem&, Pass, const Piece&, const Piece&, char*, void*);
+void run_portable(const sb_problem&, Pass, const Piece&, char*, void*);
+void run_avx2(const sb_problem&, Pass, const Piece&, char*, void*);
+void run_avx512(const sb_problem&, Pass, const Piece&, char*, void*);

@@ -4,12 +4,19 @@
 
 namespace SB_NAMESPACE {
 
-// Rows of `nv` vectors each, `stride` elements apart.
-template <class T>
+// An integer that is known to the compiler when Known > 0: the loop over a row's vectors then unrolls.
+template <int Known>
+struct Width {
+  int value;
+  SB_INLINE operator int() const { return Known > 0 ? Known : value; }
+};
+
+// Rows of numbers, one after another: a row is `nv` vectors long, which the compiler knows for the usual head size.
+template <class T, class NV>
 struct Rows {
   const T* data;
-  int64_t stride;
-  SB_INLINE const T* operator[](int64_t i) const { return data + i * stride; }
+  NV nv;
+  SB_INLINE const T* operator[](int64_t i) const { return data + i * (int64_t(nv) * Simd<T>::width); }
 };
 
 template <class In, class T>
@@ -25,11 +32,20 @@ template <class In>
 SB_INLINE void clear_row(In* to, int64_t size) {
   memset(to, 0, size * sizeof(In));
 }
-SB_INLINE void prefetch_row_to_write(void* row, int64_t bytes) {
-  for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<char*>(row) + at, 1, 2);
-}
 SB_INLINE void prefetch_row(const void* row, int64_t bytes) {
   for (int64_t at = 0; at < bytes; at += 64) prefetch(static_cast<const char*>(row) + at);
+}
+
+// a . b, for runs that must not be read past their end.
+template <class T>
+SB_INLINE T product(const T* a, const T* b, int count) {
+  constexpr int w = Simd<T>::width;
+  Vec<T> sums = {};
+  int k = 0;
+  for (; k + w <= count; k += w) sums += load(a + k) * load(b + k);
+  T total = k ? sum_one(sums) : T(0);
+  for (; k < count; ++k) total += a[k] * b[k];
+  return total;
 }
 
 // G dot products at once: G independent chains of multiply-adds, one load of q for each G of them.
@@ -49,27 +65,35 @@ SB_INLINE void dot_group(const T* q, const T* const (&keys)[G], int nv, T* out) 
   }
 }
 
+// G dot products of which only `count` are wanted: the last one is taken again for the others.
+template <int G, class T, class NV>
+SB_INLINE void dot_rest(const T* q, Rows<T, NV> rows, const int32_t* others, int count, T* out) {
+  const T* keys[G];
+#pragma GCC unroll 8
+  for (int g = 0; g < G; ++g) keys[g] = rows[others[smaller_of(g, count - 1)]];
+  dot_group<T, G>(q, keys, rows.nv, out);
+}
+
 // out[k] = q . rows[others[k]]; out has room up to the next multiple of 8.
 template <class T, class NV>
-SB_APART void dots(const T* q, Rows<T> rows, const int32_t* others, int count, NV nv, T* out) {
+SB_APART void dots(const T* q, Rows<T, NV> rows, const int32_t* others, int count, T* out) {
   int k = 0;
-  for (; k + 4 < count; k += 8) {
+  for (; k + 8 <= count; k += 8) {
     const T* keys[8];
 #pragma GCC unroll 8
-    for (int g = 0; g < 8; ++g) keys[g] = rows[others[smaller_of(k + g, count - 1)]];
-    dot_group<T, 8>(q, keys, nv, out + k);
+    for (int g = 0; g < 8; ++g) keys[g] = rows[others[k + g]];
+    dot_group<T, 8>(q, keys, rows.nv, out + k);
   }
-  if (k < count) {
-    const T* keys[4];
-#pragma GCC unroll 4
-    for (int g = 0; g < 4; ++g) keys[g] = rows[others[smaller_of(k + g, count - 1)]];
-    dot_group<T, 4>(q, keys, nv, out + k);
+  if (k + 4 < count) {
+    dot_rest<8>(q, rows, others + k, count - k, out + k);
+  } else if (k < count) {
+    dot_rest<4>(q, rows, others + k, count - k, out + k);
   }
 }
 
 // out[first .. first + C vectors) = factor * (before + the weighted sum of the rows' same vectors).
-template <class T, int C, bool Fresh>
-SB_INLINE void add_columns(Rows<T> rows, const int32_t* others, const T* weights, int count, int first, T factor,
+template <int C, bool Fresh, class T, class NV>
+SB_INLINE void add_columns(Rows<T, NV> rows, const int32_t* others, const T* weights, int count, int first, T factor,
                            T* out, bool past) {
   constexpr int w = Simd<T>::width;
   Vec<T> even[C] = {}, odd[C] = {};
@@ -105,20 +129,21 @@ SB_INLINE void add_columns(Rows<T> rows, const int32_t* others, const T* weights
 // out = factor * (the weighted sum of rows[others[k]]), added to what out held unless Fresh. A fresh sum never reads
 // `out`: a read would wait for the stores of earlier results to reach memory.
 template <bool Fresh, class T, class NV>
-SB_APART void weighted_sum(Rows<T> rows, const int32_t* others, const T* weights, int count, NV nv, T factor, T* out,
+SB_APART void weighted_sum(Rows<T, NV> rows, const int32_t* others, const T* weights, int count, T factor, T* out,
                            bool past = false) {
+  const NV nv = rows.nv;
   constexpr int most = SB_VECTOR_BYTES == 64 ? 8 : 4;  // two sets of sums must fit the registers
   int c = 0;
-  for (; c + most <= nv; c += most) add_columns<T, most, Fresh>(rows, others, weights, count, c, factor, out, past);
+  for (; c + most <= nv; c += most) add_columns<most, Fresh>(rows, others, weights, count, c, factor, out, past);
   if (most > 4 && c + 4 <= nv) {
-    add_columns<T, 4, Fresh>(rows, others, weights, count, c, factor, out, past);
+    add_columns<4, Fresh>(rows, others, weights, count, c, factor, out, past);
     c += 4;
   }
   if (c + 2 <= nv) {
-    add_columns<T, 2, Fresh>(rows, others, weights, count, c, factor, out, past);
+    add_columns<2, Fresh>(rows, others, weights, count, c, factor, out, past);
     c += 2;
   }
-  if (c < nv) add_columns<T, 1, Fresh>(rows, others, weights, count, c, factor, out, past);
+  if (c < nv) add_columns<1, Fresh>(rows, others, weights, count, c, factor, out, past);
 }
 
 }  // namespace SB_NAMESPACE

@@ -123,7 +123,7 @@ SB_INLINE void sweep(const Frame& f, const Task& task, Pack pack, Tile tile, Seg
     const int64_t from = t * SB_TILE, to = smaller_of<int64_t>(from + SB_TILE, f.length);
     if (from >= to) break;
     advance(f.moved ? f.length : smaller_of<int64_t>(reach[t], f.length));
-    tile(from, to, frontier);
+    tile(from, to);
   }
   if (task.longs) advance(f.length);
 }

@@ -15,13 +15,6 @@ struct Arena {
   }
 };
 
-// An integer that is known to the compiler when Known > 0: the loop over a row's vectors then unrolls.
-template <int Known>
-struct Width {
-  int value;
-  SB_INLINE operator int() const { return Known > 0 ? Known : value; }
-};
-
 SB_INLINE int64_t up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 
 template <class In>
@@ -30,35 +23,32 @@ SB_INLINE In* row_of(const sb_tensor& t, int64_t batch, int64_t head, int64_t ro
 }
 
 // Rows of a tensor as the kernel reads them: in place where they lie one after another, else packed as they are needed.
-template <class In, class T>
+template <class In, class T, class NV>
 struct Source {
   const In* first;
-  int64_t stride, size, padded;
+  int64_t stride, size;
+  NV nv;
   T* packed;  // null: in place
-  int64_t packed_stride;
 
-  SB_INLINE Source(const sb_tensor& t, const Task& task, int64_t size, int64_t padded, T* room, int64_t room_stride)
-      : first(row_of<In>(t, task.batch, task.head, 0)),
-        stride(t.row),
-        size(size),
-        padded(padded),
-        packed(room),
-        packed_stride(room_stride) {
-    if (sizeof(In) == sizeof(T) && stride == size && size == padded) packed = nullptr;
+  SB_INLINE Source(const sb_tensor& t, const Task& task, int64_t size, NV nv, T* room)
+      : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(size), nv(nv), packed(room) {
+    if (sizeof(In) == sizeof(T) && stride == size && size == int(nv) * Simd<T>::width) packed = nullptr;
   }
-  SB_APART void pack(int64_t from, int64_t to) const {
-    if (!packed) return;
-    for (int64_t i = from; i < to; ++i) bring_row(first + i * stride, packed + i * packed_stride, size, padded, T(1));
+  SB_INLINE void pack(int64_t from, int64_t to) const {
+    if (packed) bring_rows(from, to, T(1), packed + from * (int64_t(nv) * Simd<T>::width));
   }
-  SB_INLINE Rows<T> rows() const {
-    return packed ? Rows<T>{packed, packed_stride} : Rows<T>{reinterpret_cast<const T*>(first), stride};
+  SB_INLINE Rows<T, NV> rows() const { return {packed ? packed : reinterpret_cast<const T*>(first), nv}; }
+  // Rows of one head lie far apart and no hardware foresees the next one: it is asked for 16 rows early.
+  SB_APART void bring_rows(int64_t from, int64_t to, T factor, T* room) const {
+    const int64_t padded = int64_t(nv) * Simd<T>::width;
+    for (int64_t i = from; i < to; ++i, room += padded) {
+      prefetch_row(first + (i + 16) * stride, size * sizeof(In));
+      bring_row(first + i * stride, room, size, padded, factor);
+    }
   }
 };
 
 // Rows of a tensor as the kernel writes them: in place where types and sizes allow, else through a buffer.
-#ifndef PAST
-#define PAST 1
-#endif
 template <class In, class T>
 struct Sink {
   In* first;
@@ -66,11 +56,15 @@ struct Sink {
   T* buffer;  // null: in place
   bool past;  // results go past the caches
 
-  SB_INLINE Sink(const sb_tensor& t, const Task& task, int64_t size, int64_t padded, T* room)
-      : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(size), buffer(room), past(false) {
+  // Past the caches only what would not stay in them until someone reads it.
+  static constexpr int64_t large = int64_t(4) << 20;
+
+  SB_INLINE Sink(const sb_problem& p, const sb_tensor& t, const Task& task, int64_t padded, T* room)
+      : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(p.size), buffer(room) {
     if (sizeof(In) == sizeof(T) && size == padded) buffer = nullptr;
-    const int64_t strides = t.row | t.head | t.batch;
-    past = !buffer && uintptr_t(t.data) % 64 == 0 && strides * int64_t(sizeof(In)) % 64 == 0 && PAST;
+    const int64_t strides = (t.row | t.head | t.batch) * int64_t(sizeof(In));
+    past = !buffer && uintptr_t(t.data) % 64 == 0 && strides % 64 == 0 &&
+           p.batch * p.heads * p.length * p.size * int64_t(sizeof(In)) >= large;
   }
   SB_INLINE In* row(int64_t i) const { return first + i * stride; }
   SB_INLINE T* target(int64_t i) const { return buffer ? buffer : reinterpret_cast<T*>(row(i)); }
@@ -79,38 +73,6 @@ struct Sink {
   }
   SB_INLINE void clear(int64_t from, int64_t to) const {
     for (int64_t i = from; i < to; ++i) clear_row(row(i), size);
-  }
-};
-
-// Asks memory for rows one at a time, long before they are needed: this task's rows in order, then the next task's.
-// One row of each stream for each line worked on spreads the traffic evenly under the arithmetic.
-struct Stream {
-  char *own, *next;
-  int64_t own_stride, next_stride, own_end, end, bytes, at;
-
-  template <class Rows>
-  SB_INLINE Stream(const Rows& mine, const Rows& after, int64_t length, int64_t next_length, int64_t start)
-      : own((char*)mine.first),
-        next((char*)after.first),
-        own_stride(mine.stride * int64_t(sizeof(*mine.first))),
-        next_stride(after.stride * int64_t(sizeof(*after.first))),
-        own_end(length),
-        end(length + smaller_of<int64_t>(next_length, 1024)),
-        bytes(mine.size * int64_t(sizeof(*mine.first))),
-        at(start) {}
-
-  SB_INLINE char* row() { return at < own_end ? own + at * own_stride : next + (at - own_end) * next_stride; }
-  // `frontier`: what lies before has been read already.
-  SB_INLINE void read(int64_t frontier) {
-    at = larger_of(at, frontier);
-    if (at >= end) return;
-    prefetch_row(row(), bytes);
-    ++at;
-  }
-  SB_INLINE void write() {
-    if (at >= end) return;
-    prefetch_row_to_write(row(), bytes);
-    ++at;
   }
 };
 

@@ -1,6 +1,6 @@
 """Attention at the cost of the kept entries: the C++ kernel as a torch operator with a gradient.
 
-    attend_sparse(inputs) -> attention over an index -> torch.library operator -> ctypes -> csrc/
+attend_sparse(inputs) -> attention over an index -> torch.library operator -> ctypes -> csrc/
 """
 
 import ctypes
@@ -20,6 +20,11 @@ from sparsebert.patterns import Pattern
 
 _TYPES = {torch.float32: 0, torch.float64: 1, torch.bfloat16: 2}
 _SUMS = {torch.float32: torch.float32, torch.float64: torch.float64, torch.bfloat16: torch.float32}
+
+
+def supports(query: Tensor) -> bool:
+    """Whether the kernel takes a tensor of this type and place."""
+    return query.dtype in _TYPES and query.device.type == "cpu"
 
 
 def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
@@ -59,7 +64,7 @@ def attend_over(
         bias = _cropped(bias, index).to(_SUMS[query.dtype])
     tensors = (query, key, value) if bias is None else (query, key, value, bias)
     learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    output, _ = _attention(
+    output: Tensor = _attention(
         query,
         key,
         value,
@@ -70,7 +75,7 @@ def attend_over(
         query.shape[-1] ** -0.5 if scale is None else float(scale),
         float(dropout),
         learns,
-    )
+    )[0]
     return output
 
 

@@ -1,6 +1,6 @@
 """What the kernel walks: a pattern's rows and columns at one input length, built once and kept for the next call.
 
-    Pattern (CSR, its full length) --crop--> rows (CSR) --transpose--> columns (CSC) --survey--> tiles, long lines
+Pattern (CSR, its full length) --crop--> rows (CSR) --transpose--> columns (CSC) --survey--> tiles, long lines
 """
 
 import ctypes

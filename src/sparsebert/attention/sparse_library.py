@@ -1,4 +1,4 @@
-"""The C++ kernel as ctypes sees it: where it is, its structures, its functions. csrc/sparse_attention.h is the original.
+"""The C++ kernel as ctypes sees it: where it is, its structures, its functions, after csrc/sparse_attention.h.
 
 No torch headers are involved. The library asks for `libgomp.so.1`, the name of the copy that torch brings and has
 loaded by the time we get here, so both share one OpenMP runtime and one set of threads.
