@@ -8,6 +8,7 @@ import typer
 from sparsebert.cli.demo import demo
 from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
+from sparsebert.cli.prepare import prepare
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
 from sparsebert.cli.search import search
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(pattern)
+app.command()(prepare)
 app.command()(importance)
 app.command()(search)
 app.command()(pretrain)

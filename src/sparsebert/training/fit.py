@@ -202,6 +202,6 @@ class _Loop:
         fields = common | self.objective.finish(self.run.folder)
         if fields.get("metric") in fields["metrics"]:
             fields.setdefault("score", fields["metrics"][fields["metric"]])
-        write_json(self.run.folder / "result.json", fields)
         self.checkpoints.rotate(1)
+        write_json(self.run.folder / "result.json", fields)
         return fields
