@@ -6,29 +6,56 @@ The names below load on first use, so that `import sparsebert` and `sparsebert -
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from sparsebert.registration import register_when_transformers_loads
+
 if TYPE_CHECKING:
     from sparsebert import patterns as patterns
     from sparsebert.attention import attend as attend
     from sparsebert.errors import SparseBertError as SparseBertError
+    from sparsebert.model import SparseBertConfig as SparseBertConfig
+    from sparsebert.model import SparseBertForMaskedLM as SparseBertForMaskedLM
+    from sparsebert.model import SparseBertForMultipleChoice as SparseBertForMultipleChoice
+    from sparsebert.model import SparseBertForPreTraining as SparseBertForPreTraining
+    from sparsebert.model import SparseBertForQuestionAnswering as SparseBertForQuestionAnswering
+    from sparsebert.model import SparseBertForSequenceClassification as SparseBertForSequenceClassification
+    from sparsebert.model import SparseBertModel as SparseBertModel
+    from sparsebert.model import extend_positions as extend_positions
+    from sparsebert.model import load_model as load_model
+    from sparsebert.model import sparsify as sparsify
     from sparsebert.patterns import Pattern as Pattern
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Pattern": "sparsebert.patterns",
-    "attend": "sparsebert.attention",
-    "SparseBertError": "sparsebert.errors",
+    "sparsebert.attention": ["attend"],
+    "sparsebert.errors": ["SparseBertError"],
+    "sparsebert.model": [
+        "SparseBertConfig",
+        "SparseBertForMaskedLM",
+        "SparseBertForMultipleChoice",
+        "SparseBertForPreTraining",
+        "SparseBertForQuestionAnswering",
+        "SparseBertForSequenceClassification",
+        "SparseBertModel",
+        "extend_positions",
+        "load_model",
+        "sparsify",
+    ],
+    "sparsebert.patterns": ["Pattern"],
 }
-_PACKAGES = ("patterns",)
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_PACKAGES = ["patterns"]
 
-__all__ = ["Pattern", "SparseBertError", "__version__", "attend", "patterns"]
+__all__ = ["__version__", *_PACKAGES, *_HOME_OF]
+
+register_when_transformers_loads()
 
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"sparsebert.{name}")
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _HOME_OF:
+        return getattr(importlib.import_module(_HOME_OF[name]), name)
     raise AttributeError(f"module 'sparsebert' has no attribute {name!r}")
 
 

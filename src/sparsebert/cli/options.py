@@ -1,0 +1,38 @@
+"""What several commands share: reading `--set key=value` and finding a pattern by file or name."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparsebert.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sparsebert.patterns import Pattern
+
+
+def settings_from(pairs: list[str] | None) -> dict[str, Any]:
+    """["stride=8", "reading=text"] as {"stride": 8, "reading": "text"}; values are JSON where they can be."""
+    settings = {}
+    for pair in pairs or []:
+        key, separator, text = pair.partition("=")
+        if not separator or not key:
+            raise ConfigError(f"--set was given {pair!r}; expected key=value, such as --set seed=3")
+        settings[key.strip()] = _value(text)
+    return settings
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def find_pattern(name: str, length: int, heads: int = 1, **arguments: Any) -> "Pattern":
+    """A saved file (brought to the length by its rule where it is another), or a builder's name."""
+    from sparsebert.patterns import Pattern, named
+
+    if not Path(name).is_file():
+        return named(name, length, heads, **arguments)
+    pattern = Pattern.load(name)
+    return pattern if pattern.length == length else pattern.at(length)

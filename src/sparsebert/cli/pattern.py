@@ -1,0 +1,82 @@
+"""`sparsebert pattern`: build, look at, save and draw a pattern."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sparsebert.patterns import Pattern
+
+_PICTURE_WIDTH = 64  # characters a side; longer patterns are shown with several entries a character
+
+
+def pattern(
+    name: Annotated[str, typer.Argument(help="A builder's name, a saved pattern file, or 'list' for the names.")],
+    length: Annotated[int | None, typer.Option(help="Positions n; 128 unless a file says otherwise.")] = None,
+    heads: Annotated[int, typer.Option(help="Heads; random patterns draw each apart.")] = 1,
+    seed: Annotated[int | None, typer.Option(help="Of the random parts.")] = None,
+    without_diagonal: Annotated[bool, typer.Option("--without-diagonal", help="No token attends to itself.")] = False,
+    head: Annotated[int, typer.Option(help="The head that the picture shows.")] = 0,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="An argument of the builder, e.g. stride=8.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of words and a picture.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Save the pattern to this .safetensors file.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw every head to this .png, .svg or .pdf file.")] = None,
+) -> None:
+    """Build a pattern, print what it keeps and how it looks.
+
+    Examples:
+
+    sparsebert pattern star --length 128 --heads 12 --json
+
+    sparsebert pattern longformer --set reading=text --seed 3 --figure longformer.svg
+
+    sparsebert pattern learned.safetensors --length 512 --out longer.safetensors
+    """
+    if name == "list":
+        from sparsebert.patterns.rules import NAMES
+
+        typer.echo("\n".join(sorted(NAMES)))
+        return
+    built = _build(name, length, heads, seed, set_)
+    built = built.without_diagonal() if without_diagonal else built
+    if out is not None:
+        built.save(out)
+    if figure is not None:
+        _draw(built, name, figure)
+    typer.echo(_as_json(built, name) if json else _as_words(built, name, head))
+
+
+def _build(name: str, length: int | None, heads: int, seed: int | None, pairs: list[str] | None) -> "Pattern":
+    from sparsebert.cli.options import find_pattern, settings_from
+    from sparsebert.errors import PatternError
+    from sparsebert.patterns import Pattern
+
+    arguments = settings_from(pairs) | ({} if seed is None else {"seed": seed})
+    if Path(name).is_file():
+        if arguments:
+            raise PatternError(f"{name} is a saved pattern; --seed and --set only apply to a builder's name")
+        return find_pattern(name, length or Pattern.load(name).length)
+    return find_pattern(name, 128 if length is None else length, heads, **arguments)
+
+
+def _as_json(pattern: "Pattern", name: str) -> str:
+    from sparsebert.files import canonical_json
+
+    fields = ("length", "heads", "kept", "sparsity", "anchor", "digest", "rule")
+    return canonical_json({"name": name, **{field: getattr(pattern, field) for field in fields}})
+
+
+def _as_words(pattern: "Pattern", name: str, head: int) -> str:
+    kept = f"{pattern.kept:,} of {pattern.heads * pattern.length**2:,}"
+    words = f"{name}: length {pattern.length}, heads {pattern.heads}, kept {kept}, sparsity {pattern.sparsity:.3%}"
+    return f"{words}\n{pattern.picture(head, width=min(_PICTURE_WIDTH, pattern.length))}"
+
+
+def _draw(pattern: "Pattern", name: str, path: Path) -> None:
+    from sparsebert.errors import FileError
+    from sparsebert.patterns.figures import head_grid, save_figure
+
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise FileError(f"cannot draw to {path}; its name must end in .png, .svg or .pdf")
+    save_figure(head_grid(pattern, f"{name}: length {pattern.length}, {pattern.sparsity:.1%} sparse"), path)

@@ -1,0 +1,114 @@
+"""load_model(): any source, any head, any pattern; refuses what does not fit and says in a line what is new."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+from huggingface_hub.errors import StrictDataclassError
+from transformers import BertConfig
+from transformers.utils import logging as transformers_logging
+
+from sparsebert import draws
+from sparsebert.errors import ModelError
+from sparsebert.model import bert
+from sparsebert.model.config import SparseBertConfig
+from sparsebert.model.sources import folder_config, model_folder, scratch_config
+from sparsebert.patterns import Pattern
+
+logger = logging.getLogger(__name__)
+
+Head = Literal["none", "pretraining", "masked_lm", "sequence_classification", "multiple_choice", "question_answering"]
+
+CLASSES: dict[str, type[bert.Sparse]] = {
+    "none": bert.SparseBertModel,
+    "pretraining": bert.SparseBertForPreTraining,
+    "masked_lm": bert.SparseBertForMaskedLM,
+    "sequence_classification": bert.SparseBertForSequenceClassification,
+    "multiple_choice": bert.SparseBertForMultipleChoice,
+    "question_answering": bert.SparseBertForQuestionAnswering,
+}
+# Parts that may be new to, or left over from, a checkpoint: the heads on top of the encoder.
+_HEADS = ("cls.", "classifier.", "qa_outputs.", "bert.pooler.", "pooler.")
+
+
+def load_model(
+    source: str,
+    head: Head = "none",
+    *,
+    pattern: Pattern | None = None,
+    vocab_size: int | None = None,
+    seed: int = 0,
+    **config_changes: Any,
+) -> Any:
+    """A sparse BERT from a folder, a hub id, `minilm` or `scratch:tiny|mini|base`.
+
+    pattern: replaces the one saved with the model, if any. vocab_size: of a model from scratch. seed: of whatever
+    is new (heads, or everything from scratch). Other arguments change the configuration (num_labels, dropout ...).
+    """
+    cls = CLASSES[head]
+    # Weights that no checkpoint holds are drawn from torch's generator: give it a known state, then put its own back.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(draws.seed_for(seed, "model/new-weights"))
+        model = (
+            _from_scratch(cls, source, vocab_size, config_changes)
+            if source.startswith("scratch:")
+            else _from_folder(cls, source, config_changes)
+        )
+    return model if pattern is None else model.set_pattern(pattern)
+
+
+def _from_scratch(cls: type[bert.Sparse], source: str, vocab_size: int | None, changes: dict[str, Any]) -> Any:
+    return cls(SparseBertConfig.from_bert(scratch_config(source, vocab_size), **changes))
+
+
+def _from_folder(cls: type[bert.Sparse], source: str, changes: dict[str, Any]) -> Any:
+    folder = model_folder(source)
+    fields = folder_config(folder)
+    try:
+        if fields["model_type"] == "sparsebert":
+            config = SparseBertConfig.from_pretrained(folder, **changes)
+        else:
+            config = SparseBertConfig.from_bert(BertConfig.from_pretrained(folder), **changes)
+    except (ValueError, TypeError, OSError, StrictDataclassError) as error:
+        raise ModelError(f"{folder}/config.json cannot be used: {error}") from error
+    # New heads are named below in a line of our own; transformers' table would say the same at length.
+    with _quiet_transformers():
+        return cls.from_pretrained(folder, config=config, local_files_only=True)
+
+
+def check_loaded(source: Any, name: str, info: dict[str, Any]) -> None:
+    """Refuse a checkpoint that does not hold exactly this encoder; say in one line which heads are new or left."""
+    mismatched = [
+        f"{key} is {tuple(found)}, expected {tuple(wanted)}" for key, found, wanted in info["mismatched_keys"]
+    ]
+    if mismatched:
+        raise ModelError(f"{source} does not fit {name}: {'; '.join(sorted(mismatched)[:5])}")
+    missing, extra = sorted(info["missing_keys"]), sorted(info["unexpected_keys"])
+    lost = [key for key in missing if not key.startswith(_HEADS)]
+    if lost:
+        raise ModelError(f"{source} lacks {len(lost)} tensors of {name}: {', '.join(lost[:5])}")
+    strange = [key for key in extra if not key.startswith(_HEADS) and not key.endswith("position_ids")]
+    if strange:
+        raise ModelError(
+            f"{source} holds {len(strange)} tensors that {name} has no place for: {', '.join(strange[:5])}"
+        )
+    if missing:
+        logger.info("new in %s: %s", name, ", ".join(sorted({key.rsplit(".", 1)[0] for key in missing})))
+    if extra:
+        logger.info("left out of %s: %s", name, ", ".join(sorted({key.rsplit(".", 1)[0] for key in extra})))
+
+
+@contextlib.contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """No warnings and no progress bar of its own while it reads weights."""
+    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()
