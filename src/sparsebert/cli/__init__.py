@@ -5,9 +5,13 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.demo import demo
+from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
 from sparsebert.cli.prepare import prepare
 from sparsebert.cli.pretrain import pretrain
+from sparsebert.cli.prune import prune
+from sparsebert.cli.search import search
 from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
 
@@ -19,9 +23,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo)
 app.command()(pattern)
 app.command()(prepare)
+app.command()(importance)
+app.command()(search)
 app.command()(pretrain)
+app.command()(prune)
 app.command()(theory)
 
 
