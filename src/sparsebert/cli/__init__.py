@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.bench import bench
 from sparsebert.cli.demo import demo
 from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
@@ -31,6 +32,7 @@ app.command()(search)
 app.command()(pretrain)
 app.command()(prune)
 app.command()(theory)
+app.add_typer(bench, name="bench")
 
 
 def _version(wanted: bool) -> None:
