@@ -1,0 +1,1 @@
+"""Run folders to tables, figures, findings and one page."""
