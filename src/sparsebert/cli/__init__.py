@@ -9,6 +9,7 @@ from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
+from sparsebert.cli.report import report
 from sparsebert.cli.search import search
 from sparsebert.errors import SparseBertError
 
@@ -25,6 +26,7 @@ app.command()(importance)
 app.command()(search)
 app.command()(pretrain)
 app.command()(prune)
+app.command()(report)
 
 
 def _version(wanted: bool) -> None:

@@ -166,10 +166,10 @@ def ablation_table(study: Study) -> Table:
     ours = {describe(with_): (with_, without) for with_, without in conditions.pairs_by_diagonal(study)}
     rows = []
     for title in (*printed, *(name for name in ours if name not in printed)):
-        row = printed.get(title)
+        printed_row = printed.get(title)
         cells = []
         for side in range(2):
-            of_paper = (None, None) if row is None else (row[2 * side], row[2 * side + 1])
+            of_paper = (None, None) if printed_row is None else printed_row[2 * side : 2 * side + 2]
             condition = ours[title][side] if title in ours else None
             cells += _ablation_cells(study, condition, of_paper)
         rows.append(Row(title, tuple(cells), "Learned" if title.startswith("DAM") else "Hand-made"))
