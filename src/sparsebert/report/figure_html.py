@@ -30,9 +30,7 @@ def _gallery(gallery: Gallery, link: Link) -> Markup:
 
 
 def _picture(picture: Picture, gallery: Gallery, link: Link) -> Markup:
-    image = void(
-        "img", src=data_uri(picture.array), alt=picture.title, class_=f"square {gallery.scale}", loading="lazy"
-    )
+    image = void("img", src=data_uri(picture.array), alt=picture.title, class_=f"square {gallery.scale}")
     where = link(picture.runs)
     shown = tag("a", image, href=where, data_runs=" ".join(picture.runs)) if where else image
     return tag("figure", shown, tag("figcaption", picture.title, _legend(picture) if gallery.scale == "heat" else None))

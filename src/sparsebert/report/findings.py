@@ -139,9 +139,12 @@ def _verdict(judged: _Judged, p: float, p_against: float, study: Study) -> tuple
     seeds = min(found.seeds for _, found in judged.parts)
     if seeds < MIN_SEEDS:
         return "not enough evidence", f"{seeds} seed; at least {MIN_SEEDS} are needed"
-    if p < 1 - LEVEL and all(found.low > part.bound for part, found in judged.parts):
+    is_above = all(found.low > part.bound for part, found in judged.parts)
+    if is_above and p < 1 - LEVEL:
         return "reproduced", ""
     failed = [part.name for part, found in judged.parts if found.high < part.ceiling]
     if p_against < 1 - LEVEL and failed:
         return "not reproduced", f"fails in: {', '.join(failed[:3])}{' and others' if len(failed) > 3 else ''}"
+    if is_above:
+        return "not enough evidence", f"on its own it would hold; among the others p is {p:.2g}"
     return "not enough evidence", "the interval leaves both open"

@@ -52,7 +52,12 @@ def _effect(finding: Finding, link: Link) -> Markup:
     words = _signed(finding.effect, finding.unit)
     where = link(finding.runs)
     number = tag("a", words, href=where, data_runs=" ".join(finding.runs), class_="ours") if where else words
-    return tag("td", number, tag("span", finding.unit or "", class_="unit"), data_value=f"{finding.effect:.6g}")
+    return tag(
+        "td",
+        number,
+        tag("span", "of P" if finding.unit == "P" else finding.unit, class_="unit"),
+        data_value=f"{finding.effect:.6g}",
+    )
 
 
 def _signed(value: float, unit: str | None) -> str:

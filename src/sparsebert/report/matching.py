@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean
 
 import numpy as np
@@ -33,20 +34,30 @@ class Condition:
         return all(run.condition.get(name) == value for name, value in vars(self).items() if value is not None)
 
     def scored(self, study: Study, used_by: str | None = None) -> list[Run]:
-        return [run for run in study.scored(used_by) if self.covers(run)]
+        return list(_scored(self, study, used_by))
 
     def adapted(self, study: Study, used_by: str | None = None) -> list[Run]:
         """Runs that were pre-trained under it, for their held-out loss."""
-        found = [run for run in study.finished("adapt", study=used_by) if self.covers(run)]
-        if self.family == "dense" and not found:
-            found = [run for run in study.finished("base", study=used_by) if self.covers(run)]
-        return found
+        return list(_adapted(self, study, used_by))
 
     def sparsity(self, study: Study, used_by: str | None = None) -> float | None:
         """Mean over its runs."""
         runs = self.adapted(study, used_by) + self.scored(study, used_by)
         found = [run.sparsity for run in runs if run.sparsity is not None]
         return fmean(found) if found else None
+
+
+@lru_cache(maxsize=1024)
+def _scored(condition: Condition, study: Study, used_by: str | None) -> tuple[Run, ...]:
+    return tuple(run for run in study.scored(used_by) if condition.covers(run))
+
+
+@lru_cache(maxsize=1024)
+def _adapted(condition: Condition, study: Study, used_by: str | None) -> tuple[Run, ...]:
+    found = tuple(run for run in study.finished("adapt", study=used_by) if condition.covers(run))
+    if condition.family == "dense" and not found:
+        return tuple(run for run in study.finished("base", study=used_by) if condition.covers(run))
+    return found
 
 
 class conditions:  # noqa: N801 - a name space, read as a word

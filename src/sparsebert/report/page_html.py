@@ -28,11 +28,12 @@ def page_html(study: Study, findings: list[Finding], page: Path) -> str:
     link = _linker(study, page)
     style, script = asset("report.css"), "\n".join(asset(name) for name in _SCRIPTS)
     parts = {
-        "title": join(f"SparseBERT: {study.name}, {study.scale} scale"),
+        "title": join(f"SparseBERT, study {study.name}, {study.scale} scale"),
         "policy": Markup(policy(style, script)),
         "style": Markup(style),
         "script": Markup(script),
-        "data": Markup(embedded(_data(study, link))),
+        "run_data": Markup(embedded(_runs(study, link))),
+        "explorer_data": Markup(embedded(explorer_data(study))),
         "banner": _banner(study),
         "facts": _facts(study),
         "verdicts": _verdicts(findings),
@@ -74,13 +75,12 @@ def _linker(study: Study, page: Path) -> Link:
     return link
 
 
-def _data(study: Study, link: Link) -> dict[str, Any]:
-    runs = {
+def _runs(study: Study, link: Link) -> dict[str, Any]:
+    return {
         run.id: [run.label, run.seed, link((run.id,)), run.score, run.loss]
         for run in study.runs
         if run.result is not None
     }
-    return {"runs": runs, "explorer": explorer_data(study)}
 
 
 def _banner(study: Study) -> Markup:
@@ -113,11 +113,12 @@ def _sections(study: Study, findings: list[Finding], link: Link) -> dict[str, Ma
         "findings": findings_html(findings, link),
         "importance": join(figures["heat"], figures["profile"], table_html(importance_table(study), link, "Position")),
         "diagonal": join(table_html(glue_table(study), link, "Model"), table_html(swag_table(study), link, "Model")),
-        "pruning": figures["pruning"],
+        "pruning": join(figures["pruning"], figures["pruning-loss"]),
         "patterns": join(
             figures["handmade"],
             table_html(patterns_table(study), link, "Pattern"),
             figures["frontier"],
+            figures["patterns"],
             figures["penalty"],
             figures["learned-unstructured"],
             figures["learned-structured"],

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -82,14 +83,7 @@ class Study:
 
     def scored(self, study: str | None = None, **wanted: Any) -> list[Run]:
         """Runs with a score; of a model that was both tuned and scored apart, the later stage counts."""
-        latest: dict[tuple[Any, ...], Run] = {}
-        for run in self.finished("finetune", "score", study=study, **wanted):
-            if run.score is None:
-                continue
-            key = (run.label, *(str(run.condition[name]) for name in sorted(run.condition)))
-            if key not in latest or _STAGE_ORDER.index(run.stage) >= _STAGE_ORDER.index(latest[key].stage):
-                latest[key] = run
-        return list(latest.values())
+        return [run for run in _scored(self, study) if run.matches(**wanted)]
 
     def by_id(self, id_: str) -> Run | None:
         return next((run for run in self.runs if run.id == id_), None)
@@ -110,6 +104,18 @@ class Study:
             if (one.path / name).is_file():
                 return one.path / name
         return None
+
+
+@lru_cache(maxsize=16)  # every table and figure asks, and the answer is the same
+def _scored(study: Study, used_by: str | None) -> tuple[Run, ...]:
+    latest: dict[tuple[Any, ...], Run] = {}
+    for run in study.finished("finetune", "score", study=used_by):
+        if run.score is None:
+            continue
+        key = (run.label, *(str(run.condition[name]) for name in sorted(run.condition)))
+        if key not in latest or _STAGE_ORDER.index(run.stage) >= _STAGE_ORDER.index(latest[key].stage):
+            latest[key] = run
+    return tuple(latest.values())
 
 
 def load_study(folder: Path) -> Study:

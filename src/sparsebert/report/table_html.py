@@ -64,14 +64,11 @@ def _cell(cell: Cell, has_paper: bool, link: Link) -> Markup:
         ours = tag("a", words, href=where, data_runs=" ".join(cell.runs), class_="ours")
     elif cell.value is not None:
         ours = tag("span", words, class_="ours")
-    below = None
-    if has_paper:
-        below = tag("span", said(cell.paper, cell.digits), class_="paper")
+    alone = cell.value is None and cell.paper is not None  # the paper's number needs no dash above it
+    below = tag("span", said(cell.paper, cell.digits), class_="paper") if has_paper else None
     return tag(
         "td",
-        ours,
-        spread,
-        below,
+        tag("span", None if alone else ours, spread, below, class_="pair") if has_paper or spread else ours,
         data_value=_raw(cell.value),
         data_paper=_raw(cell.paper) if has_paper else None,
         class_="text" if isinstance(cell.value, str) else None,

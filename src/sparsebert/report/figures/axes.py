@@ -40,7 +40,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     if rough <= 0:
         return [low]
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.75)
     first = math.ceil(low / step - 1e-9)
     return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]
 

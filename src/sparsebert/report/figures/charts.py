@@ -42,6 +42,17 @@ def _series(
 
 def pruning_chart(study: Study) -> Chart:
     """The paper's third figure: a task a panel, pruning by P against random pruning."""
+    caption = "Entries of P removed from the least important up, against as many removed at random; at 0 nothing is."
+    return Chart("pruning", "Progressive pruning, task by task", caption, _pruning_panels(study, paper.GLUE_TASKS), "3")
+
+
+def pruning_loss_chart(study: Study) -> Chart:
+    """The same by held-out loss, which tells small differences apart."""
+    caption = "Held-out MLM loss after adaptation under the pruned pattern."
+    return Chart("pruning-loss", "Progressive pruning by MLM loss", caption, _pruning_panels(study, (None,)))
+
+
+def _pruning_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, ...]:
     targets = sorted(
         {
             float(run.condition["sparsity_target"])
@@ -50,7 +61,7 @@ def pruning_chart(study: Study) -> Chart:
         }
     )
     panels = []
-    for task in (*paper.GLUE_TASKS, None):
+    for task in tasks:
         dense = point(0.0, _values(study, Condition("dense"), task), "dense")
         series = []
         for method, title, colour in (("p", "by P", LEARNED_U), ("random", "at random", RANDOM)):
@@ -61,8 +72,7 @@ def pruning_chart(study: Study) -> Chart:
             series += _series(title, [dense, *points], colour)
         if any(len(one.points) > 1 for one in series):
             panels.append(_task_panel(task, series))
-    caption = "Entries of P removed from the least important up, against as many removed at random."
-    return Chart("pruning", "Progressive pruning", caption, tuple(panels), "3")
+    return tuple(panels)
 
 
 def _values(
@@ -75,24 +85,28 @@ def _values(
 
 
 def _task_panel(task: str | None, series: list[Series]) -> Panel:
-    title = "Held-out MLM loss" if task is None else paper.TITLES.get(task, task)
+    title = "Held-out MLM loss" if task is None else {"average": "Mean of the tasks", **paper.TITLES}.get(task, task)
     return Panel(title, _SPARSITY, "nats, lower is better" if task is None else "points", tuple(series))
 
 
+def frontier_chart(study: Study) -> Chart:
+    """Sparsity against the mean score and against the held-out loss."""
+    caption = (
+        "Hand-made patterns and learned ones, each at its own sparsity; better is up for scores, down for the loss."
+    )
+    return Chart("frontier", "Sparsity against quality", caption, _frontier_panels(study, ("average", None)))
+
+
 def patterns_chart(study: Study) -> Chart:
-    """The paper's fourth figure: sparsity against score, a task a panel, with the average and the loss beside."""
-    panels = []
-    for task in ("average", *paper.GLUE_TASKS, None):
-        series = _frontier(study, task)
-        if series:
-            panel = _task_panel(task, series)
-            panels.append(panel if task != "average" else Panel("Average of tasks", *_axes(), tuple(series)))
-    caption = "Hand-made patterns and learned ones, each at its own sparsity. Up and to the right is better for scores."
-    return Chart("frontier", "Sparsity against quality", caption, tuple(panels), "4")
+    """The paper's fourth figure: sparsity against score, a task a panel."""
+    caption = "The same for each task, in points."
+    panels = _frontier_panels(study, paper.GLUE_TASKS)
+    return Chart("patterns", "Sparsity against quality, task by task", caption, panels, "4")
 
 
-def _axes() -> tuple[str, str]:
-    return _SPARSITY, "points"
+def _frontier_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, ...]:
+    drawn = ((task, _frontier(study, task)) for task in tasks)
+    return tuple(_task_panel(task, series) for task, series in drawn if series)
 
 
 def _frontier(study: Study, task: str | None) -> list[Series]:

@@ -1,10 +1,12 @@
 """Every figure of the paper, and those that its words ask for, in order."""
 
 from sparsebert.report.figures.charts import (
+    frontier_chart,
     importance_chart,
     patterns_chart,
     penalty_chart,
     pruning_chart,
+    pruning_loss_chart,
     stages_chart,
 )
 from sparsebert.report.figures.pictures import handmade_gallery, heat_gallery, learned_gallery
@@ -18,6 +20,8 @@ def all_figures(study: Study) -> list[Figure]:
         heat_gallery(study),
         importance_chart(study),
         pruning_chart(study),
+        pruning_loss_chart(study),
+        frontier_chart(study),
         patterns_chart(study),
         penalty_chart(study),
         learned_gallery(study, "unstructured", "5"),

@@ -43,7 +43,7 @@ def _chart(chart: Chart) -> "Drawing":
     columns = min(_COLUMNS, len(chart.panels))
     rows = -(-len(chart.panels) // columns)
     drawing = _drawing(3.4 * columns, 2.6 * rows + 0.4)
-    lines: dict[str, "Artist"] = {}
+    lines: dict[str, Artist] = {}
     for place, panel in enumerate(chart.panels, 1):
         axes = drawing.add_subplot(rows, columns, place)
         _panel(axes, panel)

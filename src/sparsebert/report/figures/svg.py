@@ -7,7 +7,7 @@ from sparsebert.report.figures.labels import place_labels
 from sparsebert.report.figures.shapes import Chart, Panel, Point, Series
 from sparsebert.report.markup import Markup, join, tag
 
-WIDTH, HEIGHT = 340, 240
+_LARGE, _SMALL = (440, 270), (272, 205)  # one to four panels are drawn large, more of them small
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 38
 _MANY = 24  # points beyond which a line goes without dots
 
@@ -21,10 +21,11 @@ def chart_html(chart: Chart, link: Link) -> Markup:
         for series in panel.series:
             names.setdefault(series.name, series)
     legend = [tag("li", _swatch(series), name) for name, series in names.items()] if len(names) > 1 else []
-    panels = [_panel_html(panel, link) for panel in chart.panels]
+    large = len(chart.panels) <= 4
+    panels = [_panel_html(panel, link, _LARGE if large else _SMALL) for panel in chart.panels]
     return join(
         tag("ul", *legend, class_="legend") if legend else None,
-        tag("div", *panels, class_=f"panels{' one' if len(panels) == 1 else ''}"),
+        tag("div", *panels, class_=f"panels {'large' if large else 'small'}"),
     )
 
 
@@ -38,52 +39,53 @@ def _line_class(series: Series) -> str:
     return f"line c{series.colour}{' dashed' if series.dashed else ''}"
 
 
-def _panel_html(panel: Panel, link: Link) -> Markup:
+def _panel_html(panel: Panel, link: Link, size: tuple[int, int]) -> Markup:
     title = tag("figcaption", panel.title) if panel.title else None
-    return tag("figure", title, panel_svg(panel, link), class_="panel")
+    return tag("figure", title, panel_svg(panel, link, size), class_="panel")
 
 
-def panel_svg(panel: Panel, link: Link) -> Markup:
+def panel_svg(panel: Panel, link: Link, size: tuple[int, int] = _LARGE) -> Markup:
     """One pair of axes with its series."""
-    x, y = _scales(panel)
+    x, y = _scales(panel, size)
     body: list[Markup | None] = [_grid(panel, x, y), *(_band(series, x, y) for series in panel.series)]
     body += [_line(series, x, y) for series in panel.series]
     body += [_dots(series, x, y, panel, link) for series in panel.series]
     body.append(_names(panel, x, y))
     said = f"{panel.title}: {panel.y_label} against {panel.x_label}; {', '.join(one.name for one in panel.series)}"
-    return tag("svg", *body, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="chart", role="img", aria_label=said)
+    return tag("svg", *body, viewBox=f"0 0 {size[0]} {size[1]}", class_="chart", role="img", aria_label=said)
 
 
-def _scales(panel: Panel) -> tuple[Scale, Scale]:
+def _scales(panel: Panel, size: tuple[int, int]) -> tuple[Scale, Scale]:
+    width, height = size
     points = [point for series in panel.series for point in series.points]
     xs = [point.x for point in points]
     ys = [value for point in points for value in (point.y, *point.each, *(point.interval or ()))]
     low, high = log_span(xs) if panel.log_x else span(xs)
     if panel.ticks:
         low, high = -0.6, len(panel.ticks) - 0.4
-    return Scale(low, high, _LEFT, WIDTH - _RIGHT, panel.log_x), Scale(*span(ys), HEIGHT - _BOTTOM, _TOP)
+    return Scale(low, high, _LEFT, width - _RIGHT, panel.log_x), Scale(*span(ys), height - _BOTTOM, _TOP)
 
 
 def _grid(panel: Panel, x: Scale, y: Scale) -> Markup:
-    bottom = HEIGHT - _BOTTOM
+    right, bottom = x.end, y.start
     parts = []
-    for value in ticks(y.low, y.high):
-        parts.append(tag("line", x1=_LEFT, x2=WIDTH - _RIGHT, y1=y(value), y2=y(value), class_="rule"))
+    for value in ticks(y.low, y.high, 4):
+        parts.append(tag("line", x1=_LEFT, x2=right, y1=y(value), y2=y(value), class_="rule"))
         parts.append(tag("text", told(value), x=_LEFT - 6, y=y(value) + 3.5, class_="tick end"))
     across = panel.ticks or tuple((value, told(value, panel.log_x)) for value in _x_ticks(x))
     for value, words in across:
         parts.append(tag("line", x1=x(value), x2=x(value), y1=bottom, y2=bottom + 4, class_="rule"))
         parts.append(tag("text", words, x=x(value), y=bottom + 16, class_="tick middle"))
-    parts.append(tag("line", x1=_LEFT, x2=WIDTH - _RIGHT, y1=bottom, y2=bottom, class_="axis"))
-    middle = (_LEFT + WIDTH - _RIGHT) / 2
-    parts.append(tag("text", panel.x_label, x=middle, y=HEIGHT - 5, class_="axis-name middle"))
+    parts.append(tag("line", x1=_LEFT, x2=right, y1=bottom, y2=bottom, class_="axis"))
+    middle = (_LEFT + right) / 2
+    parts.append(tag("text", panel.x_label, x=middle, y=bottom + _BOTTOM - 5, class_="axis-name middle"))
     turned = f"rotate(-90 10 {(_TOP + bottom) / 2})"
     parts.append(tag("text", panel.y_label, x=10, y=(_TOP + bottom) / 2, transform=turned, class_="axis-name middle"))
     return join(*parts)
 
 
 def _x_ticks(x: Scale) -> list[float]:
-    return log_ticks(x.low, x.high) if x.log else ticks(x.low, x.high)
+    return log_ticks(x.low, x.high) if x.log else ticks(x.low, x.high, 5)
 
 
 def _band(series: Series, x: Scale, y: Scale) -> Markup:
@@ -137,5 +139,5 @@ def _names(panel: Panel, x: Scale, y: Scale) -> Markup:
     """Names beside the points of labelled series, where they do not run into each other."""
     dots = [(x(point.x), y(point.y)) for series in panel.series for point in series.points]
     named = [(x(p.x), y(p.y), p.name) for series in panel.series if series.labelled for p in series.points]
-    placed = place_labels(named, dots, (_LEFT, _TOP, WIDTH - 2, HEIGHT - _BOTTOM))
+    placed = place_labels(named, dots, (_LEFT, _TOP, x.end + 10, y.start))
     return join(*(tag("text", name, x=left, y=base, class_="name") for left, base, name in placed))

@@ -1,7 +1,7 @@
 /* Explorer: one head of a pattern on a canvas; slide the sparsity or the threshold and see what stays. */
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("report-data").textContent).explorer;
+  let data = null;
   const at = (id) => document.getElementById(`x-${id}`);
   const canvas = at("canvas"), profile = at("profile"), range = at("range");
   const state = { source: null, head: 0, row: -1, column: -1 };
@@ -120,8 +120,9 @@
   const drawProfile = (kept) => {
     const context = sized(profile), { n } = state.source, width = profile.width / n;
     const counts = new Float64Array(n), totals = new Float64Array(n);
-    for (let row = 0; row < n; row++) {
-      for (let column = 0; column < n; column++) {
+    // Off the border: it is kept as a whole and would hide what distances there are.
+    for (let row = 1; row < n - 1; row++) {
+      for (let column = 1; column < n - 1; column++) {
         totals[Math.abs(row - column)]++;
         counts[Math.abs(row - column)] += kept[row * n + column];
       }
@@ -130,7 +131,7 @@
     context.fillRect(0, profile.height - 1, profile.width, 1);
     context.fillStyle = colour("--kept");
     counts.forEach((count, distance) => {
-      const tall = (count / totals[distance]) * (profile.height - 2);
+      const tall = (count / (totals[distance] || 1)) * (profile.height - 2);
       context.fillRect(distance * width, profile.height - tall, Math.max(1, width - 1), tall);
     });
   };
@@ -182,6 +183,7 @@
     at("slide").disabled = at("values").disabled = isStated();
     at("frozen").hidden = source.frozen === undefined || source.frozen === null;
     at("note").textContent = isStated() ? `${source.n} positions, one pattern for all heads.` : `${source.n} positions, ${source.heads} heads.`;
+    if (data.left_out) at("note").textContent += ` ${data.left_out} more sources are too large for this page.`;
     at("entry").textContent = "Point at an entry.";
     if (source.frozen) asFrozen(); else refresh();
   };
@@ -223,12 +225,13 @@
   window.addEventListener("resize", () => state.source && draw());
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => state.source && refresh());
 
-  options(at("source"), data.sources.map((source) => source.title));
-  // Unpacking megabytes can wait until the reader comes near.
+  // Reading megabytes can wait until the reader comes near.
   const box = document.getElementById("explorer-box");
   const start = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     start.disconnect();
+    data = JSON.parse(document.getElementById("explorer-data").textContent);
+    options(at("source"), data.sources.map((source) => source.title));
     choose(0);
   }, { rootMargin: "600px" });
   start.observe(box);

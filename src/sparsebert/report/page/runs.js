@@ -1,7 +1,7 @@
 /* A number that is a mean over several runs shows them all; the section in view is marked in the navigation. */
 "use strict";
 (() => {
-  const runs = JSON.parse(document.getElementById("report-data").textContent).runs;
+  const runs = JSON.parse(document.getElementById("run-data").textContent);
   const card = document.getElementById("run-card");
 
   const line = (id) => {
