@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparsebert.patterns.figures import save_figure
+from sparsebert.report.figures.axes import Scale, span
 from sparsebert.report.figures.images import heat_range
+from sparsebert.report.figures.labels import place_labels
 from sparsebert.report.figures.shapes import Chart, Figure, Gallery, Panel, Picture, Series
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 _COLOURS = ("#2463c9", "#0d8a6a", "#c25a10", "#7d8591", "#8a3fb0")
-_COLUMNS = 3
+_FRAME, _UNIT = (300.0, 205.0), 1.45
 _MANY = 24  # points beyond which a line goes without dots
 
 
@@ -40,7 +42,7 @@ def draw(figure: Figure) -> "Drawing":
 
 
 def _chart(chart: Chart) -> "Drawing":
-    columns = min(_COLUMNS, len(chart.panels))
+    columns = min(2 if len(chart.panels) <= 4 else 4, len(chart.panels))
     rows = -(-len(chart.panels) // columns)
     drawing = _drawing(3.4 * columns, 2.6 * rows + 0.4)
     lines: dict[str, Artist] = {}
@@ -51,7 +53,7 @@ def _chart(chart: Chart) -> "Drawing":
         lines |= dict(zip(names, handles, strict=True))
     if len(lines) > 1:
         drawing.legend(
-            list(lines.values()), list(lines), loc="outside lower center", ncols=min(4, len(lines)), frameon=False
+            list(lines.values()), list(lines), loc="outside lower center", ncols=4, frameon=False, fontsize=8
         )
     return drawing
 
@@ -59,6 +61,7 @@ def _chart(chart: Chart) -> "Drawing":
 def _panel(axes: "Axes", panel: Panel) -> None:
     for series in panel.series:
         _series(axes, series)
+    _names(axes, panel)
     axes.set_title(panel.title.replace("$", r"\$"), fontsize=9)
     axes.set_xlabel(panel.x_label, fontsize=8)
     axes.set_ylabel(panel.y_label, fontsize=8)
@@ -91,10 +94,20 @@ def _series(axes: "Axes", series: Series) -> None:
     else:
         for place, low, high in known:
             axes.plot([place, place], [low, high], color=colour, alpha=0.5, linewidth=1.5)
-    if series.labelled:
-        for point in series.points:
-            words = point.name.replace("$", r"\$")
-            axes.annotate(words, (point.x, point.y), (3, 3), textcoords="offset points", fontsize=6)
+
+
+def _names(axes: "Axes", panel: Panel) -> None:
+    """Names beside points, placed as on the page: in a frame of _FRAME units, _UNIT of them a printer's point."""
+    points = [point for series in panel.series for point in series.points]
+    x = Scale(*span([point.x for point in points]), 0, _FRAME[0])
+    y = Scale(*span([value for point in points for value in (point.y, *(point.interval or ()))]), _FRAME[1], 0)
+    named = [(point, x(point.x), y(point.y)) for series in panel.series if series.labelled for point in series.points]
+    dots = [(x(point.x), y(point.y)) for point in points]
+    placed = place_labels([(across, down, point.name) for point, across, down in named], dots, (0, 0, *_FRAME))
+    for point, across, down in named:
+        left, base, name = placed.pop(next(i for i, one in enumerate(placed) if one[2] == point.name))
+        shift = ((left - across) / _UNIT, (down - base) / _UNIT)
+        axes.annotate(name.replace("$", r"\$"), (point.x, point.y), shift, textcoords="offset points", fontsize=6)
 
 
 def _gallery(gallery: Gallery) -> "Drawing":
