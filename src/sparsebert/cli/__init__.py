@@ -12,6 +12,7 @@ from sparsebert.cli.pattern import pattern
 from sparsebert.cli.prepare import prepare
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
+from sparsebert.cli.report import report
 from sparsebert.cli.search import search
 from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
@@ -29,8 +30,9 @@ app.command()(pattern)
 app.command()(prepare)
 app.command()(importance)
 app.command()(search)
-app.command()(pretrain)
 app.command()(prune)
+app.command()(pretrain)
+app.command()(report)
 app.command()(theory)
 app.add_typer(bench, name="bench")
 
