@@ -8,6 +8,8 @@ in the header as well as in the data, and equal contents give equal bytes.
 import contextlib
 import hashlib
 import json
+import math
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -23,6 +25,7 @@ from sparsebert.errors import FileError
 
 SEAL_KEY = "sparsebert"
 _BLANK_SEAL = "0" * 64
+_SAFETENSORS_DTYPES = {"U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8", "I32": "<i4", "I64": "<i8", "F32": "<f4"}
 _MAX_HEADER_BYTES = 16 * 2**20  # a sealed header is a few hundred bytes; a claim beyond this is hostile
 
 
@@ -114,6 +117,39 @@ def open_sealed_tensors(data: bytes, path: Path) -> tuple[dict[str, np.ndarray],
         return load_safetensors(data), about
     except (SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise FileError(f"{path} is not a readable safetensors file ({error}); restore it from a copy") from error
+
+
+def map_tensors(path: Path, expected_sha256: str | None) -> dict[str, np.ndarray]:
+    """Read-only views into a memory-mapped safetensors file.
+
+    The whole file is hashed first and must match; None is for a file that this process has already seen match.
+    """
+    with _file_errors("read", path), path.open("rb") as stream:
+        try:
+            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError as error:  # an empty file cannot be mapped
+            raise FileError(f"{path} is empty; restore it from a copy") from error
+    if expected_sha256 is not None and hashlib.sha256(mapped).hexdigest() != expected_sha256:
+        raise FileError(f"{path} is damaged: its sha256 differs from the recorded one; restore it from a copy")
+    size = _header_size(mapped[:8])
+    try:
+        if size > min(len(mapped) - 8, _MAX_HEADER_BYTES):
+            raise ValueError("its header is longer than the file")
+        header: dict[str, Any] = json.loads(mapped[8 : 8 + size])
+        header.pop("__metadata__", None)
+        return {name: _view(mapped, 8 + size, entry) for name, entry in header.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise FileError(f"{path} is not a readable safetensors file ({error}); restore it from a copy") from error
+
+
+def _view(mapped: mmap.mmap, start: int, entry: Mapping[str, Any]) -> np.ndarray:
+    dtype = np.dtype(_SAFETENSORS_DTYPES[entry["dtype"]])
+    begin, end = (int(offset) for offset in entry["data_offsets"])
+    shape = tuple(int(extent) for extent in entry["shape"])
+    count = math.prod(shape)
+    if min(begin, count, *shape) < 0 or end - begin != count * dtype.itemsize or start + end > len(mapped):
+        raise ValueError("a tensor lies outside the file")
+    return np.frombuffer(mapped, dtype, count, start + begin).reshape(shape) if count else np.zeros(shape, dtype)
 
 
 def _with_seal(data: bytes, old: str, new: str) -> bytes:

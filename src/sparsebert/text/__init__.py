@@ -1,0 +1,34 @@
+"""Raw text -> token ids, strictly, in bounded memory, the same bytes every time.
+
+sources ─> blocks ─> documents ─> sentences ─> shards ─> store
+           (one process reads)    (workers tokenise)     (memory-mapped, checked at first touch)
+"""
+
+from sparsebert.text.prepare import Progress, prepare_corpus
+from sparsebert.text.shards import SPLITS, Shard, Split
+from sparsebert.text.store import TokenStore
+from sparsebert.text.vocabulary import (
+    CONTINUATION,
+    SPECIAL_TOKENS,
+    SpecialIds,
+    load_tokenizer,
+    special_ids,
+    train_tokenizer,
+    vocabulary_hash,
+)
+
+__all__ = [
+    "CONTINUATION",
+    "SPECIAL_TOKENS",
+    "SPLITS",
+    "Progress",
+    "Shard",
+    "SpecialIds",
+    "Split",
+    "TokenStore",
+    "load_tokenizer",
+    "prepare_corpus",
+    "special_ids",
+    "train_tokenizer",
+    "vocabulary_hash",
+]
