@@ -23,7 +23,9 @@ def read_hub(task: Task, dataset: str, split: str, section: str = "") -> list[Ro
         table = load_dataset(name, configuration, split=part)
     except Exception as error:  # the hub library raises errors of several packages
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise TaskError(f"hub data set {name!r}, part {part!r}, could not be had ({reason}); use official files") from error
+        raise TaskError(
+            f"hub data set {name!r}, part {part!r}, could not be had ({reason}); use official files"
+        ) from error
     return rows_of(task, table, f"{name}/{configuration or ''}/{part}", labelled=split != "test")
 
 
@@ -51,7 +53,9 @@ def _row(task: Task, record: Any, number: int, labelled: bool) -> Row:
     label = _label(task, record["label"]) if labelled else None
     if task.kind == "choice":
         endings = tuple(_text(record[f"ending{index}"]) for index in range(4))
-        return ChoiceRow(str(number), _text(record["sent1"]), _text(record["sent2"]), endings, None if label is None else int(label))
+        return ChoiceRow(
+            str(number), _text(record["sent1"]), _text(record["sent2"]), endings, None if label is None else int(label)
+        )
     columns = _TEXT.get(task.name, ("premise", "hypothesis") if task.name == "mnli" else task.text)
     texts = [_text(record[column]) for column in columns]
     return TextRow(str(record.get("idx", number)), texts[0], texts[1] if len(texts) == 2 else None, label)

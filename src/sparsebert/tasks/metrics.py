@@ -32,7 +32,9 @@ def glue_average(columns: dict[str, float]) -> float:
     """The paper's average: the mean of nine columns, MNLI-m and MNLI-mm apart."""
     missing = [name for name in GLUE_COLUMNS if name not in columns]
     if missing:
-        raise TaskError(f"the GLUE average needs nine columns and {', '.join(missing)} are missing; fine-tune those too")
+        raise TaskError(
+            f"the GLUE average needs nine columns and {', '.join(missing)} are missing; fine-tune those too"
+        )
     return fmean(columns[name] for name in GLUE_COLUMNS)
 
 

@@ -47,7 +47,9 @@ def _records(path: Path) -> Iterator[tuple[Place, list[str]] | TaskError]:
 
 def _row(place: Place, cells: list[str], task: Task, file: File, seen: dict[str, int]) -> ChoiceRow | TaskError:
     if len(cells) != len(file.columns):
-        return place.error(f"{len(cells)} columns", f"{len(file.columns)}: {', '.join(file.columns[1:])} after a number")
+        return place.error(
+            f"{len(cells)} columns", f"{len(file.columns)}: {', '.join(file.columns[1:])} after a number"
+        )
     values = dict(zip(file.columns, cells, strict=True))
     number = values[""]
     if number in seen or not number:
