@@ -7,7 +7,7 @@ from typing import Literal
 from sparsebert.errors import TaskError
 
 Kind = Literal["classification", "regression", "choice", "span"]
-Metric = Literal["accuracy", "f1", "matthews", "spearman", "pearson", "exact"]
+Metric = Literal["accuracy", "f1", "matthews", "spearman", "pearson", "exact", "best_f1", "best_exact"]
 Format = Literal["tsv", "csv", "json"]
 
 LEARNING_RATES = (2e-5, 1e-5, 1.5e-5, 3e-5, 4e-5, 5e-5)
@@ -274,7 +274,8 @@ def _squad(version: str, *, batch_size: int, num_epochs: int, with_no_answer: bo
         f"squad{major}",
         f"SQuAD v{version}",
         "span",
-        ("f1", "exact"),
+        # v2.0 is scored at the no-answer threshold that serves best on the dev rows, as the official script does.
+        ("best_f1", "best_exact") if with_no_answer else ("f1", "exact"),
         File(f"train-v{version}.json"),
         {"": File(f"dev-v{version}.json")},
         {"": File(f"test-v{version}.json", labelled=False)},
