@@ -36,7 +36,7 @@ def settings(
 
 
 def main() -> None:
-    """Run a command; an error of ours is one sentence and exit code 2."""
+    """Run a command; an error of ours is one sentence and its exit code (2 but for signals)."""
     debug = "--debug" in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != "--debug"]
     try:
@@ -45,4 +45,4 @@ def main() -> None:
         if debug:
             raise
         typer.secho(f"error: {error}", fg="red", err=True)
-        sys.exit(2)
+        sys.exit(error.exit_code)
