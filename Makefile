@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-SOURCES := src tests benchmarks $(wildcard setup.py)
+SOURCES := $(wildcard src tests benchmarks docs setup.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench docs clean
@@ -35,6 +35,10 @@ check: $(READY)  ## lint, format and types
 format: $(READY)  ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
+
+docs: $(READY)  ## rewrite what is generated in the docs: figures, the README tree
+	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/tree.py
 
 bench: $(READY)  ## the benchmarks, one after another
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -11,26 +11,26 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-_AWAITED = "transformers.models.auto.configuration_auto"
+_CONFIGS = "transformers.models.auto.configuration_auto"
+_MODELS = "transformers.models.auto.modeling_auto"
 _REGISTERS = "sparsebert.model"
 
 
 def register_when_transformers_loads() -> None:
-    if _AWAITED in sys.modules:
+    if _CONFIGS in sys.modules:
         importlib.import_module(_REGISTERS)
     elif not any(isinstance(finder, _Watch) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Watch())
 
 
 class _Watch(MetaPathFinder):
-    """Finds nothing itself; lets one module load as usual and acts once it has."""
+    """Finds nothing itself; lets two modules load as usual and acts once they have."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _AWAITED:
+        if fullname not in (_CONFIGS, _MODELS):
             return None
-        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.loader is None:
             return spec
@@ -39,7 +39,9 @@ class _Watch(MetaPathFinder):
 
         def run_and_register(module: ModuleType) -> None:
             run(module)
-            importlib.import_module(_REGISTERS)
+            # The models load the configurations first: while they are on their way, it is too early for ours.
+            if fullname == _MODELS or _MODELS not in sys.modules:
+                importlib.import_module(_REGISTERS)
 
         loader.exec_module = run_and_register
         return spec

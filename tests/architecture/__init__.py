@@ -1,0 +1,1 @@
+"""imports, the README's tree"""

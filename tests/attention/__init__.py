@@ -1,0 +1,1 @@
+"""every backend against the float64 oracle"""

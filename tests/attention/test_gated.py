@@ -96,3 +96,16 @@ def test_a_closed_gate_gives_zeros_not_nan(relaxation: Relaxation) -> None:
     assert output.abs().sum() == 0
     assert gate.grad is not None
     assert gate.grad.isfinite().all()
+
+
+def test_kept_scores_far_below_the_others_keep_their_weights() -> None:
+    key = torch.zeros(1, 1, 3, 1)
+    key[0, 0, :, 0] = torch.tensor([400.0, -300.0, -301.0])
+    value = torch.tensor([5.0, 1.0, 2.0]).view(1, 1, 3, 1)
+    gate = torch.tensor([[[0.0, 1.0, 1.0]] * 3], requires_grad=True)
+    output = attend(torch.ones(1, 1, 3, 1), key, value, gate=gate, scale=1.0)
+    expected = (1.0 + 2.0 * torch.exp(torch.tensor(-1.0))) / (1.0 + torch.exp(torch.tensor(-1.0)))
+    torch.testing.assert_close(output, expected.expand(1, 1, 3, 1))
+    output.sum().backward()
+    assert gate.grad is not None
+    assert gate.grad.isfinite().all()

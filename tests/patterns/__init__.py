@@ -1,0 +1,1 @@
+"""builders, algebra, files, pictures"""

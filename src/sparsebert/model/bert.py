@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import (
     BertForMaskedLM,
@@ -80,7 +81,7 @@ class Sparse:
         kwargs |= {"use_safetensors": True, "trust_remote_code": False}
         try:
             model, info = super().from_pretrained(source, *args, output_loading_info=True, **kwargs)
-        except (OSError, RuntimeError, ValueError, TypeError, KeyError) as error:
+        except (OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError) as error:
             raise ModelError(f"{source} cannot be loaded as {cls.__name__}: {error}") from error
         check_loaded(source, cls.__name__, info)
         _ = model.pattern

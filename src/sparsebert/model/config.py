@@ -48,6 +48,9 @@ class SparseBertConfig(BertConfig):
         fields = config.to_dict()
         for name in ("model_type", "architectures", "transformers_version", "use_cache", "_name_or_path", "dtype"):
             fields.pop(name, None)
+        if changes.get("num_labels", config.num_labels) != config.num_labels:
+            for name in ("id2label", "label2id"):
+                fields.pop(name, None)
         return cls(**{**fields, **changes})
 
 

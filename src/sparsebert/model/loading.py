@@ -1,10 +1,14 @@
 """load_model(): any source, any head, any pattern; refuses what does not fit and says in a line what is new."""
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from transformers import BertConfig
+from transformers.utils import logging as transformers_logging
 
 from sparsebert import draws
 from sparsebert.errors import ModelError
@@ -56,8 +60,6 @@ def load_model(
 
 
 def _from_scratch(cls: type[bert.Sparse], source: str, vocab_size: int | None, changes: dict[str, Any]) -> Any:
-    if vocab_size is None:
-        raise ModelError(f"{source} has no vocabulary of its own; pass vocab_size, the size of the corpus's vocabulary")
     return cls(SparseBertConfig.from_bert(scratch_config(source, vocab_size), **changes))
 
 
@@ -69,7 +71,7 @@ def _from_folder(cls: type[bert.Sparse], source: str, changes: dict[str, Any]) -
             config = SparseBertConfig.from_pretrained(folder, **changes)
         else:
             config = SparseBertConfig.from_bert(BertConfig.from_pretrained(folder), **changes)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, StrictDataclassError) as error:
         raise ModelError(f"{folder}/config.json cannot be used: {error}") from error
     # New heads are named below in a line of our own; transformers' table would say the same at length.
     with _quiet_transformers():
@@ -98,11 +100,15 @@ def check_loaded(source: Any, name: str, info: dict[str, Any]) -> None:
         logger.info("left out of %s: %s", name, ", ".join(sorted({key.rsplit(".", 1)[0] for key in extra})))
 
 
-class _quiet_transformers:  # noqa: N801 - reads as a statement
-    def __enter__(self) -> None:
-        self.logger = logging.getLogger("transformers")
-        self.level = self.logger.level
-        self.logger.setLevel(logging.ERROR)
-
-    def __exit__(self, *_: object) -> None:
-        self.logger.setLevel(self.level)
+@contextlib.contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """No warnings and no progress bar of its own while it reads weights."""
+    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()

@@ -130,9 +130,11 @@ def _check_weight_file(folder: Path, name: str) -> None:
         raise ModelError(f"{path} is not a safetensors file: its header is no JSON object")
 
 
-def scratch_config(source: str, vocab_size: int) -> BertConfig:
+def scratch_config(source: str, vocab_size: int | None) -> BertConfig:
     """The configuration of scratch:tiny, scratch:mini or scratch:base for a vocabulary."""
     size = source.removeprefix("scratch:")
     if size not in SCRATCH:
         raise ModelError(f"there is no model {source!r}; expected scratch:tiny, scratch:mini or scratch:base")
+    if vocab_size is None:
+        raise ModelError(f"{source} has no vocabulary of its own; pass vocab_size, the size of the corpus's vocabulary")
     return BertConfig(vocab_size=vocab_size, **SCRATCH[size])

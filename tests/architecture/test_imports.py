@@ -1,0 +1,83 @@
+"""Data flows left to right, and so do imports."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "sparsebert"
+ORDER = [
+    "errors",
+    "files",
+    "draws",
+    "text",
+    "batches",
+    "patterns",
+    "gates",
+    "attention",
+    "model",
+    "training",
+    "tasks",
+    "studies",
+    "report",
+    "cli",
+]
+# Theory stands on attention alone; no package but the command line may use it.
+THEORY_MAY_USE = ORDER[: ORDER.index("attention") + 1]
+
+
+def packages() -> list[str]:
+    return sorted({path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in SOURCE.rglob("*.py")})
+
+
+def imported_packages(path: Path) -> Iterator[str]:
+    """First level names under sparsebert that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "sparsebert":
+            parts = node.module.split(".")[1:]
+            yield from parts[:1] or [alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("sparsebert."))
+
+
+def allowed(package: str) -> set[str]:
+    if package == "theory":
+        return {"theory", *THEORY_MAY_USE}
+    if package == "cli":
+        return {*ORDER, "theory", "__version__"}
+    return set(ORDER[: ORDER.index(package) + 1])
+
+
+@pytest.mark.parametrize(
+    "package", [name for name in packages() if name not in ("__init__", "__main__", "registration")]
+)
+def test_a_package_imports_itself_and_packages_to_its_left(package: str) -> None:
+    files = (
+        [SOURCE / f"{package}.py"] if (SOURCE / f"{package}.py").is_file() else list((SOURCE / package).rglob("*.py"))
+    )
+    strays = {
+        f"{file.relative_to(SOURCE)} imports {name}"
+        for file in files
+        for name in imported_packages(file)
+        if name not in allowed(package)
+    }
+    assert strays == set()
+
+
+def test_attention_backends_do_not_import_each_other() -> None:
+    backends = {"reference", "sdpa", "gated", "sparse", "flex"}
+    for backend in backends:
+        path = SOURCE / "attention" / f"{backend}.py"
+        if not path.is_file():
+            continue
+        used = {
+            node.module.split(".")[-1]
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("sparsebert.attention.")
+        }
+        assert not used & (backends - {backend}), f"{backend} imports {used}"
+
+
+def test_there_is_no_drawer_for_odds_and_ends() -> None:
+    assert not [path for path in SOURCE.rglob("*.py") if path.stem in ("utils", "common", "helpers")]

@@ -1,0 +1,1 @@
+"""commands as a user calls them"""

@@ -1,0 +1,1 @@
+"""parity with transformers, saving, loading, hostile folders"""
