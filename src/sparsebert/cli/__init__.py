@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.finetune import finetune
 from sparsebert.cli.pattern import pattern
+from sparsebert.cli.predict import predict
+from sparsebert.cli.submission import submission
 from sparsebert.errors import SparseBertError
 
 app = typer.Typer(
@@ -17,6 +20,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(pattern)
+app.command()(finetune)
+app.command()(predict)
+app.command()(submission)
 
 
 def _version(wanted: bool) -> None:

@@ -40,7 +40,8 @@ def item_scores(model: Any, task: Task, items: Items, batch_size: int | None = N
 def predicted_labels(task: Task, found: Sequence[Float[np.ndarray, "..."]]) -> np.ndarray:
     """Classes, or scores held to their range."""
     stacked = np.stack(found)
-    return np.clip(stacked, *SCORE_RANGE) if task.kind == "regression" else stacked.argmax(axis=1)
+    labels: np.ndarray = np.clip(stacked, *SCORE_RANGE) if task.kind == "regression" else stacked.argmax(axis=1)
+    return labels
 
 
 def predicted_spans(items: Items, found: Sequence[Float[np.ndarray, "n 2"]]) -> list[SpanPrediction]:

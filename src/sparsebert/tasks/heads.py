@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812 - its name everywhere
+from torch.nn import functional as F
 
 from sparsebert.tasks.features import Batch
 from sparsebert.tasks.table import Kind

@@ -36,3 +36,8 @@ def decode(line: bytes, place: Place) -> str | TaskError:
     if "\0" in text:
         return place.error(f"a NUL character at character {text.index(chr(0)) + 1} of the line", "text")
     return text
+
+
+def is_broken(text: str) -> bool:
+    """Whether it holds half a character, which JSON can spell but no file can hold."""
+    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,8 +1,9 @@
 """TaskObjective: a task's loss as fit() trains it, with a gate beside the weights where one is learned."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,24 +20,12 @@ from sparsebert.tasks.table import Task
 from sparsebert.training import Losses, Objective, weight_groups
 
 
-class Gate(Protocol):
-    """What a gate must do to be learned on a task's loss; those of sparsebert.gates do."""
-
-    def resample(self, seed: int, step: int, micro: int = 0) -> None: ...
-
-    def penalty(self) -> Tensor: ...
-
-    def expected_density(self) -> Tensor: ...
-
-    def after_step(self, step: int) -> None: ...
-
-    def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]: ...
-
-    def freeze(self, sparsity: float | None = None) -> Pattern: ...
-
-
 class TaskObjective(Objective):
-    """Fine-tuning. With a gate (attached to the model by whoever made both) its penalty joins the loss."""
+    """Fine-tuning; and, with a gate that is attached to the model, learning a pattern on the task's own loss.
+
+    A gate is resampled for every micro-batch, its penalty joins the loss, and it learns in its own parameter groups.
+    freeze(folder) then ends the search: it detaches the gate, saves it and returns the pattern that the model gets.
+    """
 
     def __init__(
         self,
@@ -51,7 +40,7 @@ class TaskObjective(Objective):
         weight_decay: float,
         seed: int = 0,
         gate: Any = None,
-        sparsity: float | None = None,
+        freeze: Callable[[Path], Pattern] | None = None,
     ) -> None:
         super().__init__()
         if train.labels is None:
@@ -60,7 +49,8 @@ class TaskObjective(Objective):
         self.task, self.train_items, self.dev_items, self.task_folder = task, train, dict(dev), folder
         self.order = BatchOrder(train.lengths, batch_size, seed)
         self.labels = torch.from_numpy(np.asarray(train.labels))
-        self.learning_rate, self.weight_decay, self.seed, self.sparsity = learning_rate, weight_decay, seed, sparsity
+        self.learning_rate, self.weight_decay, self.seed, self.freeze = learning_rate, weight_decay, seed, freeze
+        self.figures: dict[str, float] | None = None  # of the last evaluation
 
     @property
     def steps_per_epoch(self) -> int:
@@ -79,7 +69,9 @@ class TaskObjective(Objective):
             return Losses(loss, {}, tokens)
         penalty = self.gate.penalty()
         sparsity = 1.0 - float(self.gate.expected_density())
-        return Losses(loss + penalty, {"task": loss.detach(), "penalty": penalty.detach(), "sparsity": sparsity}, tokens)
+        return Losses(
+            loss + penalty, {"task": loss.detach(), "penalty": penalty.detach(), "sparsity": sparsity}, tokens
+        )
 
     def _loss(self, part: np.ndarray) -> tuple[Tensor, int]:
         batch = self.train_items.batch(part).to(self.device)
@@ -88,7 +80,8 @@ class TaskObjective(Objective):
         return item_losses(self.task.kind, scores, labels, batch).mean(), batch.num_tokens
 
     def _nothing(self) -> Tensor:
-        return next(self.model.parameters()).sum() * 0.0
+        first: Tensor = next(self.model.parameters())
+        return first.sum() * 0.0
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         groups = weight_groups(self.model, self.learning_rate, self.weight_decay)
@@ -114,18 +107,25 @@ class TaskObjective(Objective):
 
     def finish(self, folder: Path) -> dict[str, Any]:
         """Freeze the gate if there is one, score the model as it is saved, and save it."""
-        if self.gate is not None:
-            self.task_folder.freeze_gate(folder, self.model, self.gate, self.sparsity)
-        self.figures = {}
+        if self.freeze is not None:
+            self.model.set_pattern(self.freeze(folder))
+            self.figures = None  # they were those of the gate
         with torch.no_grad():
-            figures = self.evaluate(-1)
-        metric = self.task.metric
-        result = {"task": self.task.name, "metric": metric, "score": main_score(self.task, figures), "metrics": figures}
+            figures = self.figures or self.evaluate(-1)
+        pattern = self.model.pattern
+        result = {
+            "task": self.task.name,
+            "metric": self.task.metric,
+            "score": main_score(self.task, figures),
+            "metrics": figures,
+            "rows": len(self.train_items.rows),
+            "sparsity": 0.0 if pattern is None else pattern.sparsity,
+        }
         self.task_folder.save(folder, self.model, result)
-        return result | {"sparsity": self.task_folder.sparsity(self.model)}
+        return result
 
 
 def main_score(task: Task, figures: Mapping[str, float]) -> float:
     """The task's one figure: its metric, and of MNLI the mean of both sections, as the paper draws it."""
-    found = [value for name, value in figures.items() if name in {f"{task.metric}_{s}" if s else task.metric for s in task.dev}]
-    return float(np.mean(found))
+    names = [f"{task.metric}_{section}" if section else task.metric for section in task.dev]
+    return fmean(figures[name] for name in names if name in figures)

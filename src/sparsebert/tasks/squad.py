@@ -8,6 +8,7 @@ from typing import Any
 from sparsebert.errors import TaskError
 from sparsebert.files import read_bytes
 from sparsebert.tasks.json_places import place_of
+from sparsebert.tasks.lines import is_broken
 from sparsebert.tasks.rows import Answer, QuestionRow, Reading
 from sparsebert.tasks.table import File, Task
 
@@ -148,7 +149,7 @@ def _string(fields: dict[str, Any], at: Path_, name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not value.strip():
         raise _BadError((*at, name) if name in fields else at, f"{name} {_shown(value)}", "text")
-    if any("\ud800" <= character <= "\udfff" for character in value):
+    if is_broken(value):
         raise _BadError((*at, name), f"half a surrogate pair in {name}", "whole characters")
     return value
 
