@@ -8,7 +8,9 @@ import typer
 from sparsebert.cli.finetune import finetune
 from sparsebert.cli.pattern import pattern
 from sparsebert.cli.predict import predict
+from sparsebert.cli.prepare import prepare
 from sparsebert.cli.submission import submission
+from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
 
 app = typer.Typer(
@@ -23,6 +25,8 @@ app.command()(pattern)
 app.command()(finetune)
 app.command()(predict)
 app.command()(submission)
+app.command()(prepare)
+app.command()(theory)
 
 
 def _version(wanted: bool) -> None:
