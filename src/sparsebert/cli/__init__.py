@@ -9,6 +9,7 @@ from sparsebert.cli.finetune import finetune
 from sparsebert.cli.pattern import pattern
 from sparsebert.cli.predict import predict
 from sparsebert.cli.prepare import prepare
+from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.submission import submission
 from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
@@ -26,6 +27,7 @@ app.command()(finetune)
 app.command()(predict)
 app.command()(submission)
 app.command()(prepare)
+app.command()(pretrain)
 app.command()(theory)
 
 

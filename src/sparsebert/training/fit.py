@@ -49,10 +49,11 @@ def fit(
     """Train the objective in a run folder; called again on the same folder it resumes, or finds that all is done.
 
     settings: what else defines the run (model, data, pattern ...), JSON values; saved in run.json, and a change is
-    refused by name. Under torchrun every rank calls this; rank 0 alone writes, to a folder that all ranks can read.
+    refused by name, except within settings["where"]. Under torchrun every rank calls this; rank 0 alone writes, to a
+    folder that all ranks can read.
     """
     run = RunFolder(Path(folder))
-    with joined(config.peer_timeout) as ranks, _claim(run, ranks), torch.random.fork_rng(), signals.remembered() as got:
+    with joined(config.peer_timeout) as ranks, _claim(run, ranks), _own_draws(ranks), signals.remembered() as got:
         config = config.for_ranks(ranks.count)
         threads = run.begin(config, settings or {}, ranks.count) if ranks.is_main else None
         torch.set_num_threads(ranks.agree(threads))
@@ -68,6 +69,11 @@ def fit(
 
 def _claim(run: RunFolder, ranks: Ranks) -> contextlib.AbstractContextManager[None]:
     return run.claimed() if ranks.is_main else contextlib.nullcontext()
+
+
+def _own_draws(ranks: Ranks) -> contextlib.AbstractContextManager[None]:
+    """The caller's random numbers go on afterwards as if nothing had been drawn here."""
+    return torch.random.fork_rng(devices=[ranks.device] if ranks.device.type == "cuda" else [])
 
 
 @dataclass
@@ -192,8 +198,10 @@ class _Loop:
         """Write what the run was for, then result.json, whose presence says that nothing is left to do."""
         self.objective.eval()
         figures = {"steps": self.progress.step, "tokens": self.progress.tokens, "skipped_steps": self.progress.skipped}
-        common = {"seed": self.config.seed, "metrics": dict(self.progress.evaluation), **figures}
+        common: dict[str, Any] = {"seed": self.config.seed, "metrics": dict(self.progress.evaluation), **figures}
         fields = common | self.objective.finish(self.run.folder)
-        write_json(self.run.folder / "result.json", fields)
+        if fields.get("metric") in fields["metrics"]:
+            fields.setdefault("score", fields["metrics"][fields["metric"]])
         self.checkpoints.rotate(1)
+        write_json(self.run.folder / "result.json", fields)
         return fields

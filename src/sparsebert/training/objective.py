@@ -52,7 +52,10 @@ class Objective(nn.Module):
         return {}
 
     def finish(self, folder: Path) -> dict[str, Any]:
-        """Write what the run was for, on rank 0; may be called again after a kill. Returns fields of result.json."""
+        """Write what the run was for, on rank 0; may be called again after a kill. Returns fields of result.json.
+
+        Where they name a `metric` of the last evaluation and no `score`, fit() adds it.
+        """
         return {}
 
     @property
