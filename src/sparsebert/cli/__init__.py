@@ -7,13 +7,16 @@ import typer
 
 from sparsebert.cli.bench import bench
 from sparsebert.cli.demo import demo
+from sparsebert.cli.finetune import finetune
 from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
+from sparsebert.cli.predict import predict
 from sparsebert.cli.prepare import prepare
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
 from sparsebert.cli.report import report
 from sparsebert.cli.search import search
+from sparsebert.cli.submission import submission
 from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
 
@@ -32,6 +35,9 @@ app.command()(importance)
 app.command()(search)
 app.command()(prune)
 app.command()(pretrain)
+app.command()(finetune)
+app.command()(predict)
+app.command()(submission)
 app.command()(report)
 app.command()(theory)
 app.add_typer(bench, name="bench")
