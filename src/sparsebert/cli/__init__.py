@@ -5,8 +5,11 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.finetune import finetune
 from sparsebert.cli.pattern import pattern
+from sparsebert.cli.predict import predict
 from sparsebert.cli.pretrain import pretrain
+from sparsebert.cli.submission import submission
 from sparsebert.errors import SparseBertError
 
 app = typer.Typer(
@@ -19,6 +22,9 @@ app = typer.Typer(
 )
 app.command()(pattern)
 app.command()(pretrain)
+app.command()(finetune)
+app.command()(predict)
+app.command()(submission)
 
 
 def _version(wanted: bool) -> None:
