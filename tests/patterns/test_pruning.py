@@ -18,7 +18,9 @@ def test_the_highest_entries_of_every_head_stay() -> None:
 
 
 @given(st.integers(2, 20), st.floats(0, 1), st.integers(0, 99))
-def test_every_head_keeps_the_same_number_and_nothing_lower_than_what_it_drops(n: int, sparsity: float, seed: int) -> None:
+def test_every_head_keeps_the_same_number_and_nothing_lower_than_what_it_drops(
+    n: int, sparsity: float, seed: int
+) -> None:
     importance = torch.rand(3, n, n, generator=torch.Generator().manual_seed(seed))
     pruned = patterns.prune(importance, sparsity)
     keep = pruned.keep()

@@ -6,9 +6,12 @@ from typing import Annotated
 import typer
 
 from sparsebert.cli.finetune import finetune
+from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
 from sparsebert.cli.predict import predict
 from sparsebert.cli.pretrain import pretrain
+from sparsebert.cli.prune import prune
+from sparsebert.cli.search import search
 from sparsebert.cli.submission import submission
 from sparsebert.errors import SparseBertError
 
@@ -21,10 +24,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(pattern)
+app.command()(importance)
+app.command()(search)
 app.command()(pretrain)
 app.command()(finetune)
 app.command()(predict)
 app.command()(submission)
+app.command()(prune)
 
 
 def _version(wanted: bool) -> None:

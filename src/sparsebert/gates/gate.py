@@ -116,7 +116,7 @@ class Gate(nn.Module, ABC):
                 self.heads, len(self.sizes), seed=seed, step=step, micro=micro, device=self.sizes.device
             )
         self._fresh = True
-        self._cache.clear()
+        self.forget()
 
     def before_forward(self, training: bool) -> None:
         """Called before each forward of an attached model: every training forward sees a sample of its own."""
@@ -125,6 +125,10 @@ class Gate(nn.Module, ABC):
             seed, step, micro = self.drawn_at
             self.resample(seed, int(self.step), micro + 1 if step == int(self.step) else 0)
         self._fresh = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Compute the sample in use anew: its graph was used up by a backward pass."""
         self._cache.clear()
 
     def units(self) -> Float[Tensor, "heads units"]:
@@ -208,7 +212,7 @@ class Gate(nn.Module, ABC):
             gap = float(self.expected_density()) - target
             self.dual.add_(self.settings.dual_rate / self.steps * gap).clamp_(min=0.0)
         self.step.fill_(step + 1)
-        self._cache.clear()
+        self.forget()
 
     # Freezing
 

@@ -34,9 +34,10 @@ class GateCallback(TrainerCallback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         assert self.optimiser is not None
+        self.gate.forget()
         penalty = self.gate.penalty()
         if penalty.requires_grad:
-            penalty.backward()  # type: ignore[no-untyped-call]
+            penalty.backward()
         self.optimiser.step()
         self.gate.after_step(state.global_step)
 

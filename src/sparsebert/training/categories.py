@@ -27,7 +27,7 @@ class Category:
 
 @dataclass(frozen=True)
 class Table:
-    """Importance by category. Entries of the first or last row or column are [CLS] or [SEP], whatever their distance."""
+    """Importance by category; entries of the first or last row or column are [CLS] or [SEP], however near."""
 
     rows: tuple[Category, ...]
 
@@ -47,13 +47,11 @@ class Table:
         return "\n".join([head, *lines])
 
     def as_markdown(self) -> str:
-        lines = ["| category | mean | 95 % interval | rank | entries |", "|---|---|---|---|---|"]
-        return "\n".join(
-            [
-                *lines,
-                *(f"| {r.name} | {r.mean:.4f} | {r.low:.4f} .. {r.high:.4f} | {r.rank} | {r.entries} |" for r in self.rows),
-            ]
+        head = "| category | mean | 95 % interval | rank | entries |\n|---|---|---|---|---|"
+        rows = (
+            f"| {r.name} | {r.mean:.4f} | {r.low:.4f} .. {r.high:.4f} | {r.rank} | {r.entries} |" for r in self.rows
         )
+        return "\n".join([head, *rows])
 
     @property
     def diagonal_is_lowest(self) -> bool:

@@ -1,4 +1,4 @@
-"""Figures of what a run learned: the importance heat map and its sketch, both methods side by side, the sparsity path."""
+"""Figures of what a run learned: importance and its sketch, both methods side by side, the path of sparsity."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ def sketch(importance: Float[np.ndarray, "heads n n"], size: int = _SKETCH) -> F
     inner = full[1:-1, 1:-1]
     lines = np.array([(np.diagonal(inner, d).mean() + np.diagonal(inner, -d).mean()) / 2 for d in range(size - 2)])
     places = np.arange(size)
-    small = lines[np.abs(places[:, None] - places).clip(max=size - 3)]
+    small: np.ndarray = lines[np.abs(places[:, None] - places).clip(max=size - 3)]
     small[0, :], small[-1, :] = full[0, 1:-1].mean(), full[-1, 1:-1].mean()
     small[:, 0], small[:, -1] = full[1:-1, 0].mean(), full[1:-1, -1].mean()
     for row, column in ((0, 0), (0, -1), (-1, 0), (-1, -1)):
