@@ -12,6 +12,7 @@ from sparsebert.cli.predict import predict
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
 from sparsebert.cli.search import search
+from sparsebert.cli.study import study
 from sparsebert.cli.submission import submission
 from sparsebert.errors import SparseBertError
 
@@ -30,6 +31,7 @@ app.command()(pretrain)
 app.command()(finetune)
 app.command()(predict)
 app.command()(submission)
+app.command()(study)
 app.command()(prune)
 
 

@@ -69,7 +69,10 @@ class Graph:
         steps, start = self.scale.adapt_steps, self._start()
         if self.scale.pretraining == "whole":
             steps, start = self.scale.settle_steps, [self._weights_of(found)]
-        config = {**self._pretraining(steps, self.scale.learning_rate), "pattern": {"run": found.id, "diagonal": diagonal}}
+        config = {
+            **self._pretraining(steps, self.scale.learning_rate),
+            "pattern": {"run": found.id, "diagonal": diagonal},
+        }
         depends = [*start, *([found] if found not in start else [])]
         return self._add("adapt", config | _from(start), condition.seed, depends, condition)
 
@@ -122,7 +125,9 @@ class Graph:
         data: dict[str, str | None] | None = None,
     ) -> Run:
         if data is None:
-            data = {} if stage == "prune" else {"model": self.sources.model_sha256, "corpus": self.sources.corpus_sha256}
+            data = (
+                {} if stage == "prune" else {"model": self.sources.model_sha256, "corpus": self.sources.corpus_sha256}
+            )
         run = Run(stage, config, seed, self.threads, data, tuple(one.id for one in depends), condition)
         known = self.runs.setdefault(run.id, run)
         using = self.studies.setdefault(run.id, [])

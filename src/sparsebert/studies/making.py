@@ -113,7 +113,7 @@ def _pretraining(job: Job) -> PretrainingObjective:
     config, seed = job.run.config, job.run.seed
     store = _store(job)
     start = config["start"]
-    source = job.place.model if start is None else str(job.place.found(start) / "model")
+    source = job.place.model if start is None else str(job.place.file(start, "model"))
     shape = dict(config["shape"]) if start is None else {}
     length, batch_size = int(config["length"]), int(config["batch_size"])
     model = load_for_corpus(source, store, length, seed=seed, dropout=config["dropout"], **shape)
@@ -141,10 +141,9 @@ def _pattern(job: Job) -> Pattern | None:
     if "run" not in wanted:
         heads = _heads_at(job)
         return stated_pattern(wanted, int(job.run.config["length"]), heads)
-    found = job.place.found(wanted["run"])
     if wanted["diagonal"] == "learned":
-        return Pattern.load(found / "pattern.safetensors")
-    return gates.load(found / "gate.safetensors").freeze(diagonal=wanted["diagonal"])
+        return Pattern.load(job.place.file(wanted["run"], "pattern.safetensors"))
+    return gates.load(job.place.file(wanted["run"], "gate.safetensors")).freeze(diagonal=wanted["diagonal"])
 
 
 def _heads_at(job: Job) -> int:
@@ -154,7 +153,7 @@ def _heads_at(job: Job) -> int:
     if start is None and job.place.model.startswith("scratch:"):
         shape = {**SCRATCH[job.place.model.removeprefix("scratch:")], **job.run.config["shape"]}
         return int(shape["num_attention_heads"])
-    source = job.place.model if start is None else str(job.place.found(start) / "model")
+    source = job.place.model if start is None else str(job.place.file(start, "model"))
     return int(folder_config(model_folder(source))["num_attention_heads"])
 
 
@@ -165,7 +164,7 @@ def _make_prune(job: Job, folder: Path) -> None:
     run = job.run
     sparsity = float(run.config["sparsity"])
     if run.config["method"] == "p":
-        pattern = prune(load_importance(job.place.found(run.depends[0])), sparsity)
+        pattern = prune(load_importance(job.place.file(run.depends[0], "gate.safetensors").parent), sparsity)
     else:
         pattern = random(int(run.config["length"]), int(run.config["heads"]), sparsity=sparsity, seed=run.seed)
     folder.mkdir(parents=True, exist_ok=True)
@@ -178,18 +177,18 @@ def _make_finetune(job: Job, folder: Path) -> None:
     run = job.run
     if job.place.data is None:
         raise ConfigError("this study has no task files; give --data, the folder that holds the official folders")
-    adapted = job.place.found(run.config["start"])
+    adapted = job.place.file(run.config["start"], "model")
     config = FinetuneConfig(
         task=run.config["task"],
         data=str(job.place.data),
-        model=str(adapted / "model"),
+        model=str(adapted),
         seed=run.seed,
         **run.config["settings"],
     ).resolved()
     stated = run.config["pattern"]
     pattern = None
     if stated is not None:
-        heads = int(read_json(adapted / "model" / "config.json")["num_attention_heads"])
+        heads = int(read_json(adapted / "config.json")["num_attention_heads"])
         pattern = stated_pattern(stated, int(config.length or 0), heads)
     prepared = prepare(config, folder, pattern=pattern, fit_settings={"checkpoint_every": job.checkpoint_every})
     _fit(job, folder, Recorded(prepared.objective, run.result_fields(), scores_task=True), prepared.config)

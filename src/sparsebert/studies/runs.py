@@ -30,7 +30,7 @@ class Condition:
     task: str | None = None
     seed: int = 0
 
-    def label(self) -> str:
+    def label(self, stage: Stage) -> str:
         """A few words for people."""
         words = [self.pattern or self.family]
         if self.kind is not None:
@@ -43,8 +43,8 @@ class Condition:
         words += [f"draw {self.draw}"] if self.draw is not None else []
         if self.family == "handmade" and not self.diagonal:
             words.append("without diagonal")
-        elif self.family == "learned" and self.diagonal and self.penalty is not None:
-            words.append("with diagonal")
+        elif self.family == "learned" and self.penalty is not None and stage in ("adapt", "finetune"):
+            words.append("with diagonal" if self.diagonal else "without diagonal")
         return " ".join([*words, *([self.task] if self.task else [])])
 
 
@@ -83,7 +83,7 @@ class Run:
         return {
             "id": self.id,
             "stage": self.stage,
-            "label": self.condition.label(),
+            "label": self.condition.label(self.stage),
             "condition": asdict(self.condition),
             "depends": list(self.depends),
             "folder": f"runs/{self.id}",

@@ -67,7 +67,9 @@ class Scale:
         for name in changes:
             if name not in known:
                 raise ConfigError(f"a scale has no size {name!r}; expected one of {', '.join(sorted(known))}")
-        made = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
+        made: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
+        }
         scale = replace(self, **made)
         if scale.seeds < 1 or scale.random_drops < 1:
             raise ConfigError("a study needs at least one seed and one random drop; set both to 1 or more")
@@ -91,8 +93,15 @@ SCALES: dict[str, Scale] = {
         search_rate=1e-3,
         num_held_out=1,
         penalty_scale=1e-3,
-        finetune={"max_rows": 16, "max_dev_rows": 16, "batch_size": 8, "num_epochs": 1.0, "learning_rate": 1e-3},
-        squad={"length": 96, "stride": 32},
+        finetune={
+            "length": 96,
+            "stride": 32,
+            "max_rows": 16,
+            "max_dev_rows": 16,
+            "batch_size": 8,
+            "num_epochs": 1.0,
+            "learning_rate": 1e-3,
+        },
     ),
     "laptop": Scale(
         name="laptop",

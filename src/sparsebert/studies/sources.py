@@ -33,7 +33,9 @@ class Sources:
         """Refuse to run what can only be counted."""
         missing = [name for name, value in (("--corpus", self.corpus), ("--data", self.data)) if value is None]
         if missing:
-            raise ConfigError(f"{' and '.join(missing)} missing; this scale needs real text and the official task files")
+            raise ConfigError(
+                f"{' and '.join(missing)} missing; this scale needs real text and the official task files"
+            )
 
     def as_json(self) -> dict[str, Any]:
         """The same wherever the files lie."""
@@ -91,7 +93,9 @@ def _model(scale: Scale) -> tuple[dict[str, Any], str]:
     if scale.model.startswith("scratch:"):
         size = scale.model.removeprefix("scratch:")
         if size not in SCRATCH:
-            raise ConfigError(f"there is no model {scale.model!r}; expected {', '.join(f'scratch:{s}' for s in SCRATCH)}")
+            raise ConfigError(
+                f"there is no model {scale.model!r}; expected {', '.join(f'scratch:{s}' for s in SCRATCH)}"
+            )
         shape = {**SCRATCH[size], **scale.shape}
         return shape, sha256(canonical_json(shape).encode())
     folder = model_folder(scale.model)
