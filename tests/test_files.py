@@ -1,9 +1,11 @@
 """Atomic writes and sealed files."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sparsebert import files
@@ -34,3 +36,78 @@ def test_canonical_json_has_one_spelling() -> None:
     assert files.canonical_json({"b": [1, 2.5], "a": "é"}) == '{"a":"\\u00e9","b":[1,2.5]}'
     with pytest.raises(ValueError, match="JSON"):
         files.canonical_json(float("nan"))
+
+
+def test_a_mapped_file_gives_the_tensors_that_were_sealed(tmp_path: Path) -> None:
+    tensors = {"a": np.arange(7, dtype=np.uint16), "b": np.zeros((0, 3), np.int64), "c": np.ones((2, 3), np.float32)}
+    data = files.seal_tensors(tensors, {"kind": "test"})
+    (tmp_path / "file").write_bytes(data)
+    mapped = files.map_tensors(tmp_path / "file", files.sha256(data))
+    assert mapped.keys() == tensors.keys()
+    for name, array in tensors.items():
+        assert np.array_equal(mapped[name], array)
+        assert mapped[name].shape == array.shape
+    with pytest.raises(FileError, match="is damaged"):
+        files.map_tensors(tmp_path / "file", "0" * 64)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dtype": "U16", "shape": [4], "data_offsets": [0, 8]},  # beyond the end
+        {"dtype": "U16", "shape": [2], "data_offsets": [-4, 0]},
+        {"dtype": "U16", "shape": [-1], "data_offsets": [0, 4]},
+        {"dtype": "U16", "shape": [2**62], "data_offsets": [0, 4]},
+        {"dtype": "F99", "shape": [2], "data_offsets": [0, 4]},
+        {"dtype": "U16", "shape": [2]},
+        [],
+        "text",
+    ],
+)
+def test_a_tensor_outside_its_file_is_refused(tmp_path: Path, entry: Any) -> None:
+    header = files.canonical_json({"a": entry}).encode()
+    (tmp_path / "file").write_bytes(len(header).to_bytes(8, "little") + header + b"1234")
+    with pytest.raises(FileError, match="not a readable safetensors file"):
+        files.map_tensors(tmp_path / "file", None)
+
+
+@pytest.mark.parametrize("data", [b"", b"123", b"\xff" * 8, (4).to_bytes(8, "little") + b"null"])
+def test_a_file_without_a_header_cannot_be_mapped(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "file").write_bytes(data)
+    with pytest.raises(FileError, match="restore it from a copy"):
+        files.map_tensors(tmp_path / "file", None)
+
+
+def fill_with(**contents: bytes) -> Callable[[Path], None]:
+    def fill(folder: Path) -> None:
+        for name, data in contents.items():
+            (folder / name).write_bytes(data)
+
+    return fill
+
+
+def test_a_published_folder_gives_back_what_was_put_in(tmp_path: Path) -> None:
+    files.publish_folder(tmp_path / "a", fill_with(x=b"one", y=b""))
+    files.publish_folder(tmp_path / "a", fill_with(x=b"two"))
+    assert dict(files.verified_files(tmp_path / "a")) == {"x": b"two"}
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_whose_filling_fails_is_not_there(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "x").write_bytes(b"half")
+        raise KeyError("broken")
+
+    files.publish_folder(tmp_path / "a", fill_with(x=b"before"))
+    with pytest.raises(KeyError):
+        files.publish_folder(tmp_path / "a", fail)
+    assert dict(files.verified_files(tmp_path / "a")) == {"x": b"before"}
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("manifest", [b"", b"{}", b"[1]", b'{"files":{"x":3}}', b'{"files": {}}', b"\xff"])
+def test_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, manifest: bytes) -> None:
+    files.publish_folder(tmp_path / "a", fill_with(x=b"one"))
+    (tmp_path / "a" / "manifest.json").write_bytes(manifest)
+    with pytest.raises(FileError):
+        list(files.verified_files(tmp_path / "a"))

@@ -19,6 +19,10 @@ class AttentionError(SparseBertError):
     """Tensors that attend() cannot take, or a backend that cannot do what was asked."""
 
 
+class TheoryError(SparseBertError):
+    """A construction of the theorem that cannot be built or checked with the numbers asked for."""
+
+
 class GateError(SparseBertError):
     """A gate that does not fit the model, or settings it cannot be trained with."""
 

@@ -9,11 +9,13 @@ from sparsebert.cli.finetune import finetune
 from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
 from sparsebert.cli.predict import predict
+from sparsebert.cli.prepare import prepare
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
 from sparsebert.cli.search import search
 from sparsebert.cli.study import study
 from sparsebert.cli.submission import submission
+from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
 
 app = typer.Typer(
@@ -33,6 +35,9 @@ app.command()(predict)
 app.command()(submission)
 app.command()(study)
 app.command()(prune)
+app.command()(prepare)
+app.command()(pretrain)
+app.command()(theory)
 
 
 def _version(wanted: bool) -> None:

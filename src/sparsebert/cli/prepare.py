@@ -16,7 +16,7 @@ def prepare(
         typer.Argument(
             metavar="FILE...",
             help="Text: .txt or .jsonl, plain or packed with .gz or .zst; builtin:python-docs for a small text that "
-            "needs no download; hub:OWNER/NAME[:CONFIG][@SPLIT] for a data set of the hub.",
+            "needs no download; hub:OWNER/NAME (or hub:OWNER/NAME:CONFIG@SPLIT) for a data set of the hub.",
             show_default=False,
         ),
     ],

@@ -71,6 +71,8 @@ def prepare_corpus(
     out = Path(out)
     found = find_sources(sources)
     plan = _plan(found, model, train_vocab, skip_bad_lines, _share(held_out, found), seed)
+    if not 0 <= seed < 2**63:
+        raise ConfigError(f"seed {seed} is out of range; expected 0 <= seed < 2**63")
     _require_vocabulary(model, train_vocab)
     with _locked(out):
         if _is_finished(out, plan):
@@ -214,12 +216,14 @@ def _run(
     skipped: Counter[str] = Counter()
     tasks = _tasks(sources, plan, sha256_of_file(out / TOKENIZER), skipped)
     reports: list[ShardReport] = []
+    reused = tokens = 0
     total = None if any(source.num_bytes is None for source in sources) else sum(s.num_bytes or 0 for s in sources)
     for report in make_shards(tasks, out, workers):
         reports.append(report)
         skipped.update(report.skipped)
-        reused = sum(one.reused for one in reports)
-        progress(Progress(report.position, total, len(reports), reused, sum(one.entry.tokens for one in reports)))
+        reused += report.reused
+        tokens += report.entry.tokens
+        progress(Progress(report.position, total, len(reports), reused, tokens))
     _require_text(reports, sources, skipped)
     _remove_shards_from(out, len(reports))
     for source in sources:

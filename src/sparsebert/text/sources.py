@@ -76,8 +76,8 @@ def _find(given: str) -> Source:
         _hub_parts(given)
         return Source(given, "jsonl", given, None, None)
     path = Path(given)
-    layout = layout_of(path)
     with _readable(path), path.open("rb") as stream:
+        layout = layout_of(path)
         # The whole file is hashed, not its size and date: a copy has another date, an edit may keep the size.
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return Source(path.name, layout, given, os.fstat(stream.fileno()).st_size, digest)

@@ -45,6 +45,12 @@ class ShardEntry:
     held_out_documents: int
     held_out_tokens: int
 
+    def __post_init__(self) -> None:
+        counts = [value for name, value in vars(self).items() if name != "sha256"]
+        right = isinstance(self.sha256, str) and all(type(count) is int and count >= 0 for count in counts)
+        if not right or self.held_out_documents > self.documents or self.held_out_tokens > self.tokens:
+            raise ValueError("the row of a shard holds impossible counts")
+
     def documents_of(self, split: Split) -> int:
         return self.held_out_documents if split == "held_out" else self.documents - self.held_out_documents
 
@@ -83,6 +89,8 @@ class TokenStore:
             self.held_out_fraction = float(manifest["split"]["held_out"])
             self.shards = [ShardEntry(**entry) for entry in manifest["shards"]]
             self._tokenizer_sha256 = str(manifest["tokenizer_sha256"])
+            if not all(0 <= number < self.vocab_size for number in self.special.all()):
+                raise ValueError("a special token lies outside the vocabulary")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CorpusError(f"{path / MANIFEST} lacks something ({error!r}); prepare the corpus again") from error
         self._open: OrderedDict[int, OpenShard] = OrderedDict()
@@ -127,7 +135,10 @@ class TokenStore:
 
     def tokens(self) -> list[str]:
         """Every token of the vocabulary in the order of its id."""
-        return tokens_by_id(self.tokenizer())
+        tokens = tokens_by_id(self.tokenizer())
+        if len(tokens) != self.vocab_size:
+            raise CorpusError(f"{self.path} has {len(tokens)} tokens, not {self.vocab_size}; prepare the corpus again")
+        return tokens
 
     def require_vocabulary(self, expected: str, owner: str = "the model") -> None:
         """Refuse ids that mean something else to the model."""

@@ -49,8 +49,12 @@ def load_tokenizer(model: str) -> Tokenizer:
         return _from_vocab_file(folder)
     if folder.exists():
         raise ModelError(f"{model} holds neither tokenizer.json nor vocab.txt; expected a transformers model folder")
-    path = _download(model)
-    return read_tokenizer(path.read_bytes(), model)
+    if model.startswith(".") or folder.is_absolute() or model.count("/") != 1:
+        raise ModelError(
+            f"there is no model folder {model!r}; expected a folder, a hub id such as google-bert/bert-base-uncased, "
+            "minilm, or scratch:* with --train-vocab"
+        )
+    return read_tokenizer(_download(model).read_bytes(), model)
 
 
 def read_tokenizer(data: bytes, name: str) -> Tokenizer:
@@ -189,6 +193,6 @@ def _download(model: str) -> Path:
     except Exception as error:  # the hub library raises errors of several packages
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelError(
-            f"{model} is neither minilm, nor a local folder, nor a model that the hub could give ({reason}); "
-            "check the name, or download the folder first"
+            f"{model!r} is no local folder and could not be fetched from the hub ({reason}); "
+            "check the name and the connection, or pass a folder"
         ) from error

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -91,6 +92,7 @@ def _start(out: Path) -> None:
     # One process a core: threads inside the library would only compete with the other workers.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     _Worker.out, _Worker.tokenizer = out, _load(out)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent's answer is enough
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -26,7 +26,7 @@ class FitConfig:
     checkpoint_every: int = 100  # steps; the last step always has one
     keep_checkpoints: int = 2  # older ones are removed after a new one is in place
     max_skipped: int = 10  # steps in a row with a loss or gradient that is not finite, after which the run stops
-    peer_timeout: float = 8.0  # seconds without a sign of life from another rank, after which a rank ends
+    peer_timeout: float = 7.0  # seconds without a sign of life from another rank, after which a rank ends
     tensorboard: bool = False  # write event files beside metrics.jsonl
 
     def __post_init__(self) -> None:

@@ -138,7 +138,8 @@ def _peer_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).splitlines()[0]
+        # gloo puts its own source file before the reason, and advice behind it.
+        reason = str(error).splitlines()[0].split("] ", 1)[-1].split(". ")[0]
         raise TrainingError(f"another rank was lost ({reason}); run the same command again to resume") from error
 
 

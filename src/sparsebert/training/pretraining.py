@@ -107,6 +107,7 @@ class PretrainingObjective(Objective):
     def parameter_groups(self) -> list[dict[str, Any]]:
         return weight_groups(self.model, self.learning_rate, self.weight_decay)
 
+    @torch.no_grad()
     def evaluate(self, step: int) -> dict[str, float]:
         """Losses and accuracies on the held-out batches."""
         words = torch.zeros(3, dtype=torch.float64)  # loss, right answers, questions

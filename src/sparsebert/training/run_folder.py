@@ -46,7 +46,8 @@ class RunFolder:
 
     def begin(self, config: FitConfig, settings: Mapping[str, Any], ranks: int) -> int:
         """Write run.json, or hold a resumed run to it; the number of threads to compute with."""
-        sweep(self.folder)
+        for folder in (self.folder, *(path for path in self.folder.iterdir() if path.is_dir())):
+            sweep(folder)
         description = {"settings": dict(settings), "fit": config.as_json(), "environment": environment(ranks)}
         path = self.folder / "run.json"
         if not path.exists():
@@ -95,8 +96,11 @@ class MetricsWriter:
         self.stream = stream
 
     def write(self, line: Mapping[str, Any]) -> None:
-        self.stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
-        self.stream.flush()
+        try:
+            self.stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+            self.stream.flush()
+        except OSError as error:
+            raise FileError(f"cannot write {self.stream.name}: {error.strerror}; the same command resumes") from error
 
     def sync(self) -> None:
         """Before a checkpoint claims these steps, they are on the disk."""

@@ -84,6 +84,6 @@ class Watchdog:
         # A run that is just ending closes its store too: give the main thread a moment to say that it is done.
         if self.closing.wait(1.0):
             return
-        logger.error("rank %d ends: %s; run the same command again to resume", self.rank, reason)
-        logging.shutdown()
+        # Straight to the file descriptor: the main thread may hold the locks of everything more convenient.
+        os.write(2, f"error: rank {self.rank} ends: {reason}; run the same command again to resume\n".encode())
         os._exit(EXIT_CODE)

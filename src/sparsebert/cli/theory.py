@@ -1,0 +1,245 @@
+"""`sparsebert theory`: the universality theorem audited, measured, and seen on patterns."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sparsebert.theory.audit import Finding
+
+Result = TypeVar("Result")
+
+
+class Show(StrEnum):
+    """What to look at."""
+
+    AUDIT = "audit"
+    APPROXIMATION = "approximation"
+    CONTROL = "control"
+
+
+def theory(
+    tokens: Annotated[int, typer.Option(help="Tokens n of an input, at least 3.")] = 3,
+    width: Annotated[int, typer.Option(help="Entries d of a token.")] = 1,
+    resolution: Annotated[int, typer.Option(help="1/delta; every resolution up to this one is checked.")] = 4,
+    show: Annotated[
+        Show,
+        typer.Option(
+            help="audit: every claim of the proof, checked. approximation: errors against delta and temperature "
+            "(three tokens, about a minute). control: the construction on a pattern of two separate blocks."
+        ),
+    ] = Show.AUDIT,
+    pattern: Annotated[
+        str | None,
+        typer.Option(help="Instead: who reaches whom in how many layers, for a saved pattern or a builder's name."),
+    ] = None,
+    length: Annotated[int | None, typer.Option(help="With --pattern: positions; 128 unless a file says.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the random inputs, where there are too many to check all.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="JSON instead of tables.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the result as JSON, and figures, to this folder.")] = None,
+) -> None:
+    """Check the proof that attention without the diagonal is universal, claim by claim.
+
+    Each claim holds, fails (with the smallest counter-example, in multiples of delta) or was not checked.
+
+    Examples:
+
+    sparsebert theory --tokens 3 --width 1 --resolution 4
+
+    sparsebert theory --tokens 4 --resolution 6 --out audit      (finds the first collision for even n)
+
+    sparsebert theory --show approximation --out errors
+
+    sparsebert theory --pattern star --length 128
+    """
+    if pattern is not None:
+        _reach(pattern, length, json, out)
+    elif show is Show.AUDIT:
+        _audit(tokens, width, resolution, seed, json, out)
+    elif show is Show.APPROXIMATION:
+        _approximation(json, out)
+    else:
+        _control(tokens, width, resolution, json, out)
+
+
+def _followed(steps: Iterator[tuple[float, Result | None]], title: str) -> Result:
+    """Run to the end, with a bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    result: Result | None = None
+    with Progress(console=Console(stderr=True), disable=not Console(stderr=True).is_terminal, transient=True) as bar:
+        task = bar.add_task(title, total=1.0)
+        for share, last in steps:
+            bar.update(task, completed=share)
+            result = last
+    assert result is not None
+    return result
+
+
+def _show(result: Any, shown: "list[Table | str]", json: bool) -> None:
+    from rich.console import Console
+
+    from sparsebert.files import canonical_json
+
+    if json:
+        typer.echo(canonical_json(result))
+        return
+    # Off a terminal the width is unknown; a table that is cut would lose the counter-examples.
+    console = Console() if Console().is_terminal else Console(width=190)
+    for part in shown:
+        console.print(part)
+
+
+def _table(title: str, *columns: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    return Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+# The audit
+
+
+def _audit(tokens: int, width: int, resolution: int, seed: int, json: bool, out: Path | None) -> None:
+    from sparsebert.theory.audit import audit
+    from sparsebert.theory.grid import Grid
+
+    Grid(tokens, width, resolution)  # refuses what cannot be audited before anything is counted
+    findings = _followed(audit(tokens, width, resolution, seed=seed), f"audit, n = {tokens}, d = {width}")
+    result = [finding.as_json() for finding in findings]
+    if out is not None:
+        _write_audit(findings, Grid(tokens, width, resolution), out)
+    _show(result, [_audit_table(findings)], json)
+
+
+def _write_audit(findings: "list[Finding]", grid: Any, out: Path) -> None:
+    from sparsebert.files import write_json
+    from sparsebert.patterns.figures import save_figure
+    from sparsebert.theory.figures import audit_figure, shifts_figure
+
+    write_json(out / "audit.json", [finding.as_json() for finding in findings])
+    save_figure(audit_figure(findings), out / "audit.svg")
+    spread = [token * (grid.num_levels - 1) // (grid.tokens - 1) for token in range(grid.tokens)]
+    save_figure(shifts_figure(grid, spread), out / "shifts.svg")
+
+
+_STYLE = {"holds": "green", "fails": "red", "not checked": "yellow"}
+
+
+def _audit_table(findings: "list[Finding]") -> "Table":
+    from rich.markup import escape
+
+    bounds = findings[0].bounds
+    title = f"n = {bounds.tokens}, d = {bounds.width}; counter-examples in multiples of delta"
+    table = _table(title, "claim", "where", "verdict", "checked", "false", "smallest counter-example, or reach")
+    for finding in findings:
+        example = finding.counter_example
+        note = _words(example) if example else finding.bounds.note
+        style = _STYLE[finding.verdict]
+        verdict = f"[{style}]{finding.verdict}[/{style}]"
+        counts = (f"{finding.checked:,}", f"{finding.violations:,}")
+        table.add_row(escape(finding.claim), escape(finding.where), verdict, *counts, escape(note))
+    return table
+
+
+def _words(example: dict[str, Any]) -> str:
+    parts = [f"1/delta = {example['resolution']}"] if "resolution" in example else []
+    parts += [" / ".join(str(tokens) for tokens in example["inputs"])] if "inputs" in example else []
+    parts += [f"{key} {value}" for key, value in example.items() if key not in ("resolution", "inputs")]
+    return ", ".join(parts)
+
+
+# The other views
+
+
+def _approximation(json: bool, out: Path | None) -> None:
+    import torch
+
+    from sparsebert.files import write_json
+    from sparsebert.patterns.figures import save_figure
+    from sparsebert.theory.figures import approximation_figure
+    from sparsebert.theory.study import approximation_study
+
+    torch.set_num_threads(1)  # thousands of tiny layers: more threads only wait for each other
+    study = _followed(approximation_study(), "approximation")
+    if out is not None:
+        write_json(out / "approximation.json", study)
+        save_figure(approximation_figure(study), out / "approximation.svg")
+    delta = _table("d_p(f, g), hardmax", "f", "d", "rows", "p", "1/delta", "error", "bound", "slope", "last slope")
+    for part in study["delta"]:
+        delta.add_row(
+            part["target"],
+            str(part["width"]),
+            "marked" if part["marked"] else "unmarked",
+            f"{part['p']:g}",
+            " ".join(str(resolution) for resolution in part["resolutions"]),
+            " ".join(f"{error:.3f}" for error in part["errors"]),
+            " ".join(f"{bound:.3f}" for bound in part["bounds"]),
+            f"{part['slope']:.3f}",
+            f"{part['last_slope']:.3f}",
+        )
+    sharp = study["sharpness"]
+    scale = _table("d_p(f, g), softmax and ReLUs", "ramp", *(f"{scale:g}" for scale in sharp["scales"]), "hardmax")
+    for ramp, errors in sharp["errors"].items():
+        scale.add_row(ramp, *(f"{error:.3f}" for error in errors), f"{sharp['hardmax']:.3f}")
+    _show(study, [delta, scale], json)
+
+
+def _control(tokens: int, width: int, resolution: int, json: bool, out: Path | None) -> None:
+    from dataclasses import asdict
+
+    from rich.markup import escape
+
+    from sparsebert.files import write_json
+    from sparsebert.theory.control import control
+    from sparsebert.theory.exact import blocks, every_other
+    from sparsebert.theory.grid import Grid
+
+    grid = Grid(tokens, width, resolution, marked=True)
+    patterns = {"all but the diagonal": every_other(tokens), "two blocks": blocks(tokens, -(-tokens // 2))}
+    result = {name: control(grid, keys) for name, keys in patterns.items()}
+    as_json = {name: {claim: asdict(outcome) for claim, outcome in part.items()} for name, part in result.items()}
+    if out is not None:
+        write_json(out / "control.json", as_json)
+    table = _table(f"n = {tokens}, marked rows", "pattern", "claim", "verdict", "checked", "false", "first failure")
+    for name, part in result.items():
+        for claim, outcome in part.items():
+            verdict = "[red]fails[/red]" if outcome.violations else "[green]holds[/green]"
+            example = escape(_words(outcome.counter_example or {}))
+            table.add_row(name, claim, verdict, f"{outcome.checked:,}", f"{outcome.violations:,}", example)
+    _show(as_json, [table], json)
+
+
+def _reach(name: str, length: int | None, json: bool, out: Path | None) -> None:
+    from dataclasses import asdict
+
+    from sparsebert.cli.options import find_pattern
+    from sparsebert.files import write_json
+    from sparsebert.patterns import Pattern
+    from sparsebert.theory.reach import reach
+
+    known = Pattern.load(name).length if Path(name).is_file() else 128
+    found = reach(find_pattern(name, length or known))
+    result = {"pattern": name, **asdict(found)}
+    if out is not None:
+        write_json(out / "reach.json", result)
+    heading = f"{name}: length {found.length}, heads {found.heads}, sparsity {found.sparsity:.3%}"
+    table = _table("", "layers", "share of pairs connected")
+    pairs = max(1, found.length * (found.length - 1))
+    for layer, count in enumerate(found.heard_after[:12], start=1):
+        table.add_row(str(layer), f"{count / pairs:.2%}")
+    verdict = _verdict(found.layers, found.unreachable, found.mean_layers, found.neighbours_linked)
+    _show(result, [heading, table, verdict], json)
+
+
+def _verdict(layers: int | None, unreachable: int, mean: float, linked: bool) -> str:
+    path = "a path of neighbours runs through all tokens" if linked else "no path of neighbours runs through all tokens"
+    if layers is None:
+        return f"{unreachable:,} pairs are never connected, at any depth: such a model is no universal approximator."
+    return f"every token has heard every other after {layers} layers (mean {mean:.2f}); {path}."

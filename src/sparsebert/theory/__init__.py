@@ -1,0 +1,11 @@
+"""The universality theorem without the diagonal, as code that constructs, checks and shows (Section 3.2, Appendix A).
+
+    grid ──► shifts ──► identity                  closed forms on integers: what the layers compute, and how to undo it
+      │         └─────► cases ──► claims, statements ──► audit      every step of the proof, checked input by input
+      ├──► pieces ──► exact ──► control           the construction layer by layer, in exact arithmetic, on any pattern
+      │         └───► network ──► approximation ──► study           and as torch modules through `attend`; errors
+    reach                                         who can hear whom after how many layers, for any pattern
+    figures                                       the shifts, the audit, the errors
+
+All values are integers in units of delta: a token is the level 0 .. delta^-d - 1 of its cell.
+"""

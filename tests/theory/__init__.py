@@ -1,0 +1,1 @@
+"""the construction, the audit, the approximator, the command"""
