@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.demo import demo
 from sparsebert.cli.finetune import finetune
 from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
@@ -26,7 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo)
 app.command()(pattern)
+app.command()(prepare)
 app.command()(importance)
 app.command()(search)
 app.command()(pretrain)
@@ -35,8 +38,6 @@ app.command()(predict)
 app.command()(submission)
 app.command()(study)
 app.command()(prune)
-app.command()(prepare)
-app.command()(pretrain)
 app.command()(theory)
 
 

@@ -79,8 +79,7 @@ class Structured(Gate):
         return from_offsets(self.length, offsets, border=self.settings.border, anchor=self.anchor)
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
-        rate = weights_rate if self.settings.rate is None else self.settings.rate
-        return [{"params": [self.alpha], "lr": rate, "weight_decay": 0.0, "schedule": "constant", "clip": False}]
+        return [self.alpha_group([self.alpha], weights_rate)]
 
     def _sampled_lines(self) -> dict[str, Any]:
         """The lines of this sample as a pattern, with their values as a bias."""
