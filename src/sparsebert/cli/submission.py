@@ -10,6 +10,7 @@ def submission(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Fine-tuned runs, one a task.")],
     data: Annotated[str, typer.Option(help="Folder that holds the official folders, with the test files.")],
     out: Annotated[Path, typer.Option(help="A .zip for GLUE, a .json for SQuAD, a .csv for SWAG.")],
+    max_rows: Annotated[int | None, typer.Option(help="Only the first rows, as a trial; servers want all.")] = None,
 ) -> None:
     """Predict the test rows and write them as the server expects.
 
@@ -20,7 +21,7 @@ def submission(
     """
     from sparsebert.tasks.submission import write_submission
 
-    written = write_submission(runs, data, out)
+    written = write_submission(runs, data, out, max_rows=max_rows)
     for name, rows in sorted(written.files.items()):
         typer.echo(f"{name}: {rows:,} rows")
     for note in written.notes:

@@ -68,7 +68,7 @@ class TaskObjective(Objective):
         if self.gate is None:
             return Losses(loss, {}, tokens)
         penalty = self.gate.penalty()
-        sparsity = 1.0 - float(self.gate.expected_density())
+        sparsity = 1.0 - float(self.gate.expected_density().detach())
         return Losses(
             loss + penalty, {"task": loss.detach(), "penalty": penalty.detach(), "sparsity": sparsity}, tokens
         )

@@ -9,7 +9,8 @@ from jaxtyping import Int64
 from sparsebert import draws
 from sparsebert.errors import TaskError
 
-WINDOW = 50  # batches within which rows are sorted by length: enough to save padding, few enough to stay random
+MAX_WINDOW = 50  # batches within which rows are sorted by length: enough to save padding
+MIN_WINDOWS = 4  # an epoch has at least so many: sorted as one, a small data set would always give the same batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ def epoch_batches(
     """Permute the rows, sort them by length within windows, cut batches, permute the batches."""
     generator = draws.generator(seed, "tasks/order", step=epoch)
     order = generator.permutation(len(lengths))
-    size = WINDOW * batch_size
+    size = batch_size * max(1, min(MAX_WINDOW, len(lengths) // (MIN_WINDOWS * batch_size)))
     windows = [order[start : start + size] for start in range(0, len(order), size)]
     grouped = np.concatenate([window[np.argsort(-lengths[window], kind="stable")] for window in windows])
     batches = [grouped[start : start + batch_size] for start in range(0, len(grouped), batch_size)]
