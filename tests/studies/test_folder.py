@@ -96,11 +96,11 @@ def test_results_without_weights_are_enough_where_nobody_needs_the_weights(graph
     (place.folder(lost.id) / "result.json").unlink()
     again = folder.runs_to_make(graph, place)
     assert [run.stage for run in again] == ["base", "adapt", "finetune"]
-    folder.make_ready(again, place)
+    folder.make_ready(graph, again, place)
     assert not any(place.is_finished(run.id) for run in again)
 
 
-def test_a_pruned_pattern_that_is_gone_needs_its_importance_only_if_p_is_gone(graph_of: GraphOf, tmp_path: Path) -> None:
+def test_a_lost_pruned_pattern_needs_its_importance_only_if_p_is_lost_too(graph_of: GraphOf, tmp_path: Path) -> None:
     graph, place = graph_of("pruning"), Place(tmp_path, "m", None, None)
     _finish(graph, tmp_path)
     lost = next(r for r in graph.runs.values() if r.stage == "prune" and r.condition.method == "p")
@@ -114,10 +114,10 @@ def test_results_of_another_folder_are_taken_over_small_files_only(graph_of: Gra
     graph = graph_of("importance")
     _finish(graph, tmp_path / "theirs")
     place = Place(tmp_path / "ours", "m", None, None, tmp_path / "theirs")
-    assert folder.take_results(graph, place) == len(graph.runs)
+    assert folder.take_results(graph.runs.values(), place) == len(graph.runs)
     assert folder.runs_to_make(graph, place) == []
     base = next(iter(graph.runs))
     assert read_json(place.folder(base) / "result.json")["id"] == base
     assert not (place.folder(base) / "model").exists()
     assert place.file(base, "model/model.safetensors").is_relative_to(tmp_path / "theirs")
-    assert folder.take_results(graph, place) == 0
+    assert folder.take_results(graph.runs.values(), place) == 0

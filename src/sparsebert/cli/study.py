@@ -60,7 +60,7 @@ def study(
     sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
     """
     from sparsebert.cli.options import settings_from
-    from sparsebert.studies.study import StudyConfig, planned
+    from sparsebert.studies.study import StudyConfig, make_plan, planned
 
     sizes: dict[str, Any] = settings_from(set_) | ({} if seeds is None else {"seeds": seeds})
     config = StudyConfig(
@@ -80,14 +80,14 @@ def study(
         flops_per_second=device_flops,
         sizes=sizes,
     )
+    if dry_run or (scale == "paper" and not confirm):
+        plan = make_plan(config)
+        typer.echo("\n".join([*(graph_lines(plan) if dry_run else []), *cost_lines(plan)]))
+        if scale == "paper":
+            typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")
+        return
     with planned(config) as plan:
-        if dry_run:
-            typer.echo("\n".join(graph_lines(plan)))
-        typer.echo("\n".join(cost_lines(plan)), err=not dry_run)
-        if dry_run or (scale == "paper" and not confirm):
-            if scale == "paper":
-                typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")
-            return
+        typer.echo("\n".join(cost_lines(plan)), err=True)
         _run(plan)
 
 
@@ -132,8 +132,6 @@ def cost_lines(plan: "Plan") -> list[str]:
     total = len(plan.graph.runs)
     title = f"study {plan.name}, scale {plan.graph.scale.name}"
     lines = [f"{title}: {total} runs, {total - cost.runs} finished; to make: {stages}"]
-    if plan.taken:
-        lines.append(f"{plan.taken} results taken from {plan.place.results}")
     rate = plan.estimator.flops_per_second
     lines.append(
         f"about {cost.flops:.3g} operations, {cost.hours:,.2f} hours of one slot at {rate:.3g} operations a second; "

@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -81,22 +81,19 @@ def write_study(out: Path, description: dict[str, Any]) -> None:
     write_json(path, description)
 
 
-def take_results(graph: Graph, place: Place) -> int:
+def take_results(runs: Iterable[Run], place: Place) -> int:
     """Copy the small files of runs that another study folder has finished; how many were taken."""
-    if place.results is None:
-        return 0
     taken = 0
-    for run in graph.runs.values():
-        other = place.results / "runs" / run.id
-        if place.is_finished(run.id) or not (other / RESULT).is_file():
+    for run in runs:
+        own, result = place.folder(run.id), place.file(run.id, RESULT)
+        if result.parent == own or not result.is_file():
             continue
-        own = place.folder(run.id)
         own.mkdir(parents=True, exist_ok=True)
-        for path in sorted(other.iterdir()):
+        for path in sorted(result.parent.iterdir()):
             if path.is_file() and path.name not in _HEAVY:
                 shutil.copyfile(path, own / path.name)
         # Last: its presence says that the run is done.
-        write_json(own / RESULT, read_json(other / RESULT))
+        write_json(own / RESULT, read_json(result))
         taken += 1
     return taken
 
@@ -124,10 +121,20 @@ def _files_needed(run: Run, dependency: str) -> set[str]:
     return names | ({"gate.safetensors"} if run.stage == "prune" else set())
 
 
-def make_ready(runs: list[Run], place: Place) -> None:
-    """Take back the word of runs that must be made again, and sweep what a kill left behind."""
-    for run in runs:
+def make_ready(graph: Graph, missing: list[Run], place: Place) -> None:
+    """Take back the word of runs that must be made again, and remove what a kill left behind."""
+    again = {run.id for run in missing}
+    for run in graph.runs.values():
         folder = place.folder(run.id)
-        if folder.is_dir():
+        if run.id not in again:
+            tidy(run, folder)
+        elif folder.is_dir():
             sweep(folder)
             (folder / RESULT).unlink(missing_ok=True)
+
+
+def tidy(run: Run, folder: Path) -> None:
+    """Remove what no one needs of a finished run: its checkpoints, and the weights of a task that is scored."""
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    if run.stage == "finetune":
+        shutil.rmtree(folder / "model", ignore_errors=True)

@@ -5,6 +5,7 @@
          -> (a stated pattern) -/
 """
 
+from dataclasses import replace
 from typing import Any
 
 from sparsebert.studies.runs import Condition, Run, Stage
@@ -78,8 +79,6 @@ class Graph:
 
     def finetune(self, adapted: Run, task: str) -> Run:
         """A task trained and scored from the weights of an adapted run, under its pattern."""
-        from dataclasses import replace
-
         scale = self.scale
         settings = {**scale.finetune, **(scale.squad if task in _SQUAD else {})}
         # A stated pattern is built anew at the task's length; a found one comes with the model.

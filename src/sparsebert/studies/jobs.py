@@ -24,7 +24,8 @@ class Place:
         return self.out / "runs" / run_id
 
     def is_finished(self, run_id: str) -> bool:
-        return (self.folder(run_id) / RESULT).is_file()
+        """Here, or in the other study folder."""
+        return self.file(run_id, RESULT).is_file()
 
     def file(self, run_id: str, name: str) -> Path:
         """A file or folder that a finished run left: here, else in the other study folder."""

@@ -3,7 +3,6 @@
 Called again after a kill it goes on from the last checkpoint; a finished run is left as it is.
 """
 
-import shutil
 import signal
 import threading
 import time
@@ -18,6 +17,7 @@ from sparsebert.batches import PretrainingBatches
 from sparsebert.errors import ConfigError
 from sparsebert.files import read_json, write_json
 from sparsebert.patterns import Pattern, prune, random
+from sparsebert.studies.folder import tidy
 from sparsebert.studies.importance_files import write_importance
 from sparsebert.studies.jobs import RESULT, Job
 from sparsebert.studies.recorded import Recorded
@@ -45,13 +45,6 @@ def make(job: Job) -> None:
     _MAKERS[job.run.stage](job, folder)
     _add_seconds(folder, time.perf_counter() - started)
     tidy(job.run, folder)
-
-
-def tidy(run: Run, folder: Path) -> None:
-    """Remove what no one needs of a finished run: its checkpoints, and the weights of a task that is scored."""
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    if run.stage == "finetune":
-        shutil.rmtree(folder / "model", ignore_errors=True)
 
 
 def _add_seconds(folder: Path, seconds: float) -> None:

@@ -1,5 +1,6 @@
 """Which run next: hand an engine what is ready, longest way to go first, until nothing is left."""
 
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -59,7 +60,7 @@ class Scheduler:
                 if not self.running:
                     break
                 outcome = engine.wait()
-                self._record(outcome)
+                self._record(outcome, in_time=deadline is None or time.time() < deadline)
                 watcher.done(self._run(outcome.run_id), self.seconds_left(engine.slots()))
         finally:
             watcher.stop()
@@ -87,11 +88,14 @@ class Scheduler:
     def _run(self, run_id: str) -> Run:
         return self.runs[run_id]
 
-    def _record(self, outcome: Outcome) -> None:
+    def _record(self, outcome: Outcome, *, in_time: bool) -> None:
         self.spent += time.monotonic() - self.running.pop(outcome.run_id)
         self.planned += self.seconds[outcome.run_id]
+        if outcome.is_interrupted and in_time:
+            raise RunInterruptedError(f"the study was stopped: {outcome.error}", signal.SIGTERM)
         if outcome.is_interrupted:
-            raise RunInterruptedError(f"the study was stopped: {outcome.error}", 15)
+            self.waits_for[outcome.run_id] = set()
+            return
         if outcome.error is None:
             for others in self.waits_for.values():
                 others.discard(outcome.run_id)

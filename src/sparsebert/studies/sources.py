@@ -9,6 +9,7 @@ from sparsebert.files import canonical_json, sha256, sha256_of_file
 from sparsebert.studies.scales import OFFICIAL_ROWS, Scale
 
 _BUILTIN_TEXT = "builtin:python-docs"
+_BUILTIN_VOCABULARY = 4_000  # words to train on the built-in text, where the scale does not say
 _UNKNOWN_VOCABULARY = 30_522
 
 
@@ -71,9 +72,9 @@ def find_sources(scale: Scale, tasks: list[str], out: Path, corpus: Path | None,
 def _builtin_corpus(scale: Scale, folder: Path) -> Path:
     from sparsebert.text import prepare_corpus
 
-    return prepare_corpus(
-        [_BUILTIN_TEXT], folder, model=scale.model, train_vocab=scale.vocabulary, workers=1
-    ).path  # one process: the text is small
+    own = (scale.vocabulary or _BUILTIN_VOCABULARY) if scale.model.startswith("scratch:") else None
+    # One process: the text is small.
+    return prepare_corpus([_BUILTIN_TEXT], folder, model=scale.model, train_vocab=own, workers=1).path
 
 
 def _builtin_tasks(folder: Path) -> Path:

@@ -77,39 +77,42 @@ class Plan:
     """A study that is ready to run."""
 
     config: StudyConfig
-    name: str
+    names: list[str]
     graph: Graph
     place: Place
     missing: list[Run]
-    taken: int  # runs taken over from another study folder
     estimator: Estimator
+
+    @property
+    def name(self) -> str:
+        return name_of(self.names)
 
     @property
     def cost(self) -> Cost:
         """Of what is missing."""
         return self.estimator.total(self.missing)
 
-    @property
-    def whole_cost(self) -> Cost:
-        """As if nothing were finished."""
-        return self.estimator.total(list(self.graph.runs.values()))
+
+def make_plan(config: StudyConfig) -> Plan:
+    """Find sources, make the graph, and see what is missing; trains nothing, and no study.json is written."""
+    scale = config.chosen_scale()
+    out = config.out.absolute()
+    names = names_with_earlier(config.name, out)
+    sources = find_sources(scale, tasks_of(names, scale), out, _absolute(config.corpus), _absolute(config.data))
+    graph = make_graph(names, scale, sources, config.threads)
+    place = Place(out, scale.model, sources.corpus, sources.data, _absolute(config.results))
+    chosen = estimator(graph, place, config.flops_per_second)
+    return Plan(config, names, graph, place, runs_to_make(graph, place), chosen)
 
 
 @contextlib.contextmanager
 def planned(config: StudyConfig) -> Iterator[Plan]:
-    """Claim the folder, find sources, make the graph, and see what is missing; trains nothing."""
-    scale = config.chosen_scale()
+    """A plan whose folder is claimed and described, ready to run."""
     out = config.out.absolute()
     with claimed(out):
-        names = names_with_earlier(config.name, out)
-        sources = find_sources(scale, tasks_of(names, scale), out, _absolute(config.corpus), _absolute(config.data))
-        graph = make_graph(names, scale, sources, config.threads)
-        write_study(out, describe(graph, names))
-        place = Place(out, scale.model, sources.corpus, sources.data, _absolute(config.results))
-        taken = take_results(graph, place)
-        missing = runs_to_make(graph, place)
-        chosen = estimator(graph, place, config.flops_per_second)
-        yield Plan(config, name_of(names), graph, place, missing, taken, chosen)
+        plan = make_plan(config)
+        write_study(out, describe(plan.graph, plan.names))
+        yield plan
 
 
 def _absolute(path: Path | None) -> Path | None:
@@ -119,10 +122,12 @@ def _absolute(path: Path | None) -> Path | None:
 def run_study(plan: Plan, watcher: Watcher) -> None:
     """Make every missing run."""
     plan.graph.sources.require()
+    missing = {run.id for run in plan.missing}
+    take_results([run for run in plan.graph.runs.values() if run.id not in missing], plan.place)
+    make_ready(plan.graph, plan.missing, plan.place)
     if not plan.missing:
         return
     config = plan.config
-    make_ready(plan.missing, plan.place)
     seconds = {run.id: plan.estimator.seconds(run) for run in plan.missing}
     scheduler = Scheduler(plan.missing, seconds, plan.place, plan.graph.scale.checkpoint_every)
     deadline = None if config.max_hours is None else time.time() + 3600 * config.max_hours
