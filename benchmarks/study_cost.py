@@ -13,21 +13,13 @@ from statistics import median
 import torch
 
 from sparsebert.model.sources import folder_config, model_folder
+from sparsebert.studies.cost import product_speed
 from sparsebert.text import prepare_corpus
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.recipes.cost import flops_per_token, scratch_shape
 from sparsebert.training.starting_points import load_for_corpus
 
-ROWS, LENGTH, SIZE = 16, 128, 1024
-
-
-def product_speed() -> float:
-    """Operations a second of processor time, of square products."""
-    left, right = torch.randn(SIZE, SIZE), torch.randn(SIZE, SIZE)
-    started = time.process_time()
-    for _ in range(20):
-        left @ right
-    return 20 * 2 * SIZE**3 / (time.process_time() - started)
+ROWS, LENGTH = 16, 128
 
 
 def main() -> None:
@@ -47,17 +39,18 @@ def main() -> None:
         objective = PretrainingObjective(model, parts, parts(0, 1))
         optimiser = torch.optim.AdamW(objective.parameters(), lr=1e-4, fused=True)
         work = ROWS * LENGTH * flops_per_token(shape, store.vocab_size, LENGTH)
-        ratios = []
+        ratios, seconds = [], []
         for step in range(given.rounds + 1):
-            products = product_speed()
+            products = product_speed(1)
             started = time.process_time()
             optimiser.zero_grad()
             objective(step, 0).total.backward()
             optimiser.step()
-            ratios.append(work / (time.process_time() - started) / products)
-            if step == 0:
-                ratios.clear()  # the first step also allocates
-        print(f"{given.model}: {work:.3g} operations a step, {median(ratios):.2f} of what products reach")
+            seconds.append(time.process_time() - started)
+            ratios.append(work / seconds[-1] / products)
+        # The first step also allocates.
+        ratio, step_seconds = median(ratios[1:]), median(seconds[1:])
+        print(f"{given.model}: {work:.3g} operations and {step_seconds:.2f} s a step, {ratio:.2f} of products' speed")
 
 
 if __name__ == "__main__":

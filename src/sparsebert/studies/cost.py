@@ -1,10 +1,10 @@
 """What a study costs before it runs: operations from shapes, seconds from what this machine or earlier runs did."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from sparsebert.errors import FileError
 from sparsebert.files import read_json
@@ -15,6 +15,7 @@ from sparsebert.studies.sources import Sources, rows_of
 
 # Of what matrix products sustain, the share to expect of training; benchmarks/study_cost.py measures 0.67.
 EFFICIENCY = 0.6
+_SIZE, _PRODUCTS = 1024, 20  # of the matrices that are multiplied to measure it
 _FILLED = 0.4  # of a task's longest input, the share that an average row fills (batches are padded to their longest)
 _EVALUATION = 1 / 3  # a forward pass, of the three that a training step costs
 _SECONDS_A_RUN = 0.4  # loading, saving and checkpoints of the smallest model
@@ -73,19 +74,23 @@ def estimator(graph: Graph, place: Place, flops_per_second: float | None) -> Est
     """By the given speed; else by the runs that are finished here; else by a short measurement."""
     if flops_per_second is not None:
         return Estimator(graph.sources, flops_per_second)
-    from sparsebert.training.recipes import measured_flops
-
     seen = _speed_of_finished(graph, place)
-    return Estimator(graph.sources, seen or EFFICIENCY * _on_one_slot(measured_flops, graph.threads))
+    return Estimator(graph.sources, seen or EFFICIENCY * product_speed(graph.threads))
 
 
-def _on_one_slot(measure: Any, threads: int) -> float:
+def product_speed(threads: int) -> float:
+    """Operations a second of matrix products on one slot, in processor time: others may be using the machine."""
     import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        return float(measure())
+        left, right = torch.randn(_SIZE, _SIZE), torch.randn(_SIZE, _SIZE)
+        left @ right
+        started = time.process_time()
+        for _ in range(_PRODUCTS):
+            left @ right
+        return _PRODUCTS * 2 * _SIZE**3 * threads / (time.process_time() - started)
     finally:
         torch.set_num_threads(before)
 

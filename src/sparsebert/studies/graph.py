@@ -84,7 +84,13 @@ class Graph:
         # A stated pattern is built anew at the task's length; a found one comes with the model.
         pattern = adapted.config.get("pattern")
         stated = pattern if pattern is not None and "run" not in pattern else None
-        config = {"task": task, "settings": settings, "pattern": stated, "start": adapted.id}
+        config = {
+            "task": task,
+            "settings": settings,
+            "pattern": stated,
+            "start": adapted.id,
+            "precision": scale.precision,
+        }
         condition = replace(adapted.condition, task=task)
         data = {"task": self.sources.task_sha256[task]}
         return self._add("finetune", config, adapted.condition.seed, [adapted], condition, data)
@@ -101,6 +107,7 @@ class Graph:
             "batch_size": scale.batch_size,
             "micro_batches": scale.micro_batches,
             "dropout": scale.dropout,
+            "precision": scale.precision,
             "num_held_out": scale.num_held_out,
             "shape": dict(scale.shape) if scale.model.startswith("scratch:") else {},
         }

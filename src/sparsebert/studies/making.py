@@ -183,7 +183,8 @@ def _make_finetune(job: Job, folder: Path) -> None:
     if stated is not None:
         heads = int(read_json(adapted / "config.json")["num_attention_heads"])
         pattern = stated_pattern(stated, int(config.length or 0), heads)
-    prepared = prepare(config, folder, pattern=pattern, fit_settings={"checkpoint_every": job.checkpoint_every})
+    loop = {"checkpoint_every": job.checkpoint_every, "precision": run.config["precision"]}
+    prepared = prepare(config, folder, pattern=pattern, fit_settings=loop)
     _fit(job, folder, Recorded(prepared.objective, run.result_fields(), scores_task=True), prepared.config)
 
 
@@ -194,6 +195,7 @@ def _fit(job: Job, folder: Path, objective: Objective, config: FitConfig | None 
         seed=job.run.seed,
         warmup_steps=int(chosen["warmup_steps"]),
         micro_batches=int(chosen["micro_batches"]),
+        precision=chosen["precision"],
         checkpoint_every=job.checkpoint_every,
     )
     fit(objective, config, folder, settings=_settings(job.run), progress=_UntilDeadline(job.deadline))

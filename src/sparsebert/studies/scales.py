@@ -46,6 +46,7 @@ class Scale:
     learning_rate: float = 1e-4
     search_rate: float = 5e-5  # of the weights during a search
     dropout: float | None = None  # None: the model's own
+    precision: Literal["float32", "bfloat16"] = "float32"  # of forward passes
     num_held_out: int = 8  # held-out batches the MLM loss is measured on
     penalties: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1)  # the paper's lambda
     penalty_scale: float = 1.0  # lambda is multiplied by it; docs/studies.md says why
@@ -135,6 +136,7 @@ SCALES: dict[str, Scale] = {
         warmup=0.0025,
         search_rate=1e-4,
         dropout=0.1,
+        precision="bfloat16",
         num_held_out=64,
         checkpoint_every=2_000,
     ),
