@@ -86,6 +86,12 @@ def test_a_search_towards_a_sparsity_reaches_it(small_study: Path) -> None:
         assert result["sparsity"] == pytest.approx(result["condition"]["sparsity_target"], abs=0.02)
 
 
+def test_a_larger_penalty_gives_a_sparser_pattern(small_study: Path) -> None:
+    for kind in ("structured", "unstructured"):
+        little, much = (_one(small_study, stage="search", kind=kind, penalty=one)[1] for one in (1e-4, 1e-1))
+        assert little["sparsity"] < much["sparsity"] < 1.0
+
+
 def test_importance_runs_leave_categories_profile_and_heat_map(small_study: Path) -> None:
     for method in ("soft", "attention"):
         folder, _ = _one(small_study, stage="importance", method=method)

@@ -93,7 +93,7 @@ SCALES: dict[str, Scale] = {
         learning_rate=1e-3,
         search_rate=1e-3,
         num_held_out=1,
-        penalty_scale=1e-3,
+        penalty_scale=3e-7,
         finetune={
             "length": 96,
             "stride": 32,
