@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsebert import Pattern, attend, gates, patterns
@@ -78,7 +78,7 @@ def test_soft_values_are_the_sigmoid_of_alpha() -> None:
 
 
 def test_pooled_entries_share_what_their_distance_and_positions_learn() -> None:
-    gate = gates.Unstructured(length=6, heads=1)
+    gate = gates.Unstructured(length=6, heads=1, pooled=True)
     with torch.no_grad():
         gate.shared["distance"][0, 1] = 2.0
         gate.shared["position"][0, 0] = 0.5
@@ -144,6 +144,7 @@ def test_the_dual_variable_and_the_step_are_saved() -> None:
     assert int(gate.state_dict()["step"]) == 7
 
 
+@settings(max_examples=50)
 @given(st.sampled_from(KINDS), st.floats(1e-3, 10), st.floats(0, 1e4), st.sampled_from(["log", "additive"]))
 def test_attention_and_every_gradient_stay_finite_at_any_temperature_and_alpha(
     kind: type[Gate], temperature: float, size: float, relaxation: Relaxation
@@ -194,6 +195,7 @@ def test_dropping_the_diagonal_takes_the_corners_too_and_keeping_it_forces_it() 
     assert without.sparsity == pytest.approx(0.7, abs=0.005)
 
 
+@settings(max_examples=40)
 @given(
     st.sampled_from(KINDS),
     st.sampled_from([(64, 4), (128, 2), (128, 12)]),

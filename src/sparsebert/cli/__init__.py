@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.bench import bench
 from sparsebert.cli.demo import demo
 from sparsebert.cli.finetune import finetune
 from sparsebert.cli.importance import importance
@@ -13,6 +14,7 @@ from sparsebert.cli.predict import predict
 from sparsebert.cli.prepare import prepare
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
+from sparsebert.cli.report import report
 from sparsebert.cli.search import search
 from sparsebert.cli.study import study
 from sparsebert.cli.submission import submission
@@ -38,7 +40,9 @@ app.command()(predict)
 app.command()(submission)
 app.command()(study)
 app.command()(prune)
+app.command()(report)
 app.command()(theory)
+app.add_typer(bench, name="bench")
 
 
 def _version(wanted: bool) -> None:
