@@ -132,7 +132,7 @@ def _losses(study: Path) -> dict[str, Any]:
     chosen = {
         "base": _one(study, stage="base"),
         "importance": _one(study, stage="importance", method="soft"),
-        "search": _one(study, stage="search", kind="structured", penalty=1e-4),
+        "search": _one(study, stage="search", kind="unstructured", penalty=1e-4),
         "adapt": _one(study, stage="adapt", pattern="star", diagonal=True),
         "finetune": _one(study, stage="finetune", pattern="star", diagonal=True, task="stsb"),
     }
@@ -140,6 +140,8 @@ def _losses(study: Path) -> dict[str, Any]:
         stage: [round(json.loads(line)["loss"], 5) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         for stage, (folder, _) in chosen.items()
     }
+    _, found = _one(study, stage="search", kind="structured", penalty=1e-4)
+    losses["search"].append(round(found["metrics"]["mlm_loss"], 5))
     folder, _ = _one(study, stage="prune", method="random")
     losses["prune"] = [float(key) for key in Pattern.load(folder / "pattern.safetensors").keys[:8]]
     return {stage: {"recipe": RECIPES[stage], "losses": losses[stage]} for stage in RECIPES}  # type: ignore[index]

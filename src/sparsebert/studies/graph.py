@@ -5,9 +5,10 @@
          -> (a stated pattern) -/
 """
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
+from sparsebert.gates import Soft, preset
 from sparsebert.studies.runs import Condition, Run, Stage
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
@@ -37,6 +38,8 @@ class Graph:
         scale = self.scale
         start = self._start()
         config = {**self._pretraining(scale.importance_steps, scale.learning_rate), "method": method}
+        if method == "soft":
+            config["gate"] = asdict(Soft(length=3, heads=1).settings)
         condition = Condition("importance", method=method, seed=seed)
         return self._add("importance", config | _from(start), seed, start, condition)
 
@@ -46,7 +49,9 @@ class Graph:
         start = self._start()
         used = None if penalty is None else penalty * scale.penalty_scale
         config = {**self._pretraining(scale.search_steps, scale.search_rate), "kind": kind}
-        config |= {"penalty": used, "sparsity": sparsity, "preset": "paper" if scale.name == "paper" else "default"}
+        name = "paper" if scale.name == "paper" else "default"
+        # The settings behind the preset's name are part of what determines the run.
+        config |= {"penalty": used, "sparsity": sparsity, "preset": name, "gate": asdict(preset(name))}
         condition = Condition("learned", kind=kind, penalty=penalty, sparsity_target=sparsity, seed=seed)
         return self._add("search", config | _from(start), seed, start, condition)
 
