@@ -16,6 +16,7 @@ from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
 from sparsebert.cli.report import report
 from sparsebert.cli.search import search
+from sparsebert.cli.study import study
 from sparsebert.cli.submission import submission
 from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
@@ -38,6 +39,7 @@ app.command()(pretrain)
 app.command()(finetune)
 app.command()(predict)
 app.command()(submission)
+app.command()(study)
 app.command()(report)
 app.command()(theory)
 app.add_typer(bench, name="bench")
