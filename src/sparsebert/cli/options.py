@@ -1,6 +1,7 @@
 """What several commands share: reading `--set key=value` and finding a pattern by file or name."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,16 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+def divided(
+    settings: dict[str, Any], run: type, loop: set[str]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Settings of a run's own dataclass, of the training loop, and of whatever is left."""
+    own = {field.name for field in fields(run)}
+    of_run = {name: value for name, value in settings.items() if name in own}
+    of_loop = {name: value for name, value in settings.items() if name in loop - own}
+    return of_run, of_loop, {name: value for name, value in settings.items() if name not in own | loop}
 
 
 def find_pattern(name: str, length: int, heads: int = 1, **arguments: Any) -> "Pattern":

@@ -8,16 +8,27 @@ import typer
 
 def search(
     model: Annotated[str, typer.Option(help="minilm, a model folder, a hub id, or scratch:tiny|mini|base.")],
-    corpus: Annotated[Path, typer.Option(help="A folder made by sparsebert prepare.")],
-    steps: Annotated[int, typer.Option(help="Optimiser steps.")],
     out: Annotated[Path, typer.Option(help="The run folder; an unfinished run in it is resumed.")],
+    corpus: Annotated[Path | None, typer.Option(help="A folder made by sparsebert prepare.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps.", show_default="required with --corpus")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="Learn on this task's own loss instead of a corpus: rte, mrpc, squad1 ...")
+    ] = None,
+    data: Annotated[str, typer.Option(help="With --task: folder of the official folders.")] = "builtin:tasks",
     kind: Annotated[
         str, typer.Option(help="structured: lines |i - j| a head, usable at any length. unstructured: single entries.")
     ] = "structured",
     sparsity: Annotated[float | None, typer.Option(help="Target, reached by dual ascent on the penalty.")] = None,
     penalty: Annotated[float | None, typer.Option(help="Lambda of the paper instead of a target.")] = None,
-    length: Annotated[int, typer.Option(help="Tokens in a row; beyond 256 only sampled lines are computed.")] = 128,
-    batch_size: Annotated[int, typer.Option(help="Rows a step, over all ranks.")] = 32,
+    length: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens in a row; beyond 256 only sampled lines are computed.", show_default="128; the task's own"
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="Rows a step, over all ranks.", show_default="32; the task's own")
+    ] = None,
     preset: Annotated[str, typer.Option(help="default, paper, or official (the released code).")] = "default",
     levels: Annotated[int, typer.Option(help="2: the gate learns on batches of its own (first-order DARTS).")] = 1,
     diagonal: Annotated[str, typer.Option(help="learned, keep or drop, when the gate is frozen.")] = "learned",
@@ -38,32 +49,70 @@ def search(
 
     torchrun --nproc-per-node 2 -m sparsebert search --model minilm --corpus corpus --kind unstructured
     --penalty 1e-3 --steps 600 --out found
+
+    sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
     """
+    from sparsebert.errors import ConfigError
+
+    if kind not in ("structured", "unstructured"):
+        raise ConfigError(f"--kind is {kind!r}; expected structured or unstructured")
+    if (corpus is None) == (task is None):
+        raise ConfigError("search learns on text or on a task; give either --corpus or --task, one of them")
+    given: dict[str, Any] = {
+        "kind": kind,
+        "model": model,
+        "length": length,
+        "batch_size": batch_size,
+        "preset": preset,
+        "diagonal": diagonal,
+        "seed": seed,
+        "sparsity": sparsity,
+        "penalty": penalty or 0.0,
+    }
+    if task is None:
+        _on_text(out, {**given, "corpus": corpus, "steps": steps, "levels": levels}, set_)
+    else:
+        _on_task(out, task, data, steps, given, set_)
+
+
+def _on_text(out: Path, given: dict[str, Any], pairs: list[str] | None) -> None:
     from sparsebert.cli.options import settings_from
     from sparsebert.errors import ConfigError
     from sparsebert.training.gate_runs import resolve, run_gate
     from sparsebert.training.launch import is_main
     from sparsebert.training.progress import for_this_terminal
 
-    if kind not in ("structured", "unstructured"):
-        raise ConfigError(f"--kind is {kind!r}; expected structured or unstructured")
-    given: dict[str, Any] = {
-        "kind": kind,
-        "model": model,
-        "corpus": corpus,
-        "steps": steps,
-        "length": length,
-        "batch_size": batch_size,
-        "preset": preset,
-        "levels": levels,
-        "diagonal": diagonal,
-        "seed": seed,
-        "sparsity": sparsity,
-        "penalty": penalty or 0.0,
-    }
-    result = run_gate(resolve(given, settings_from(set_)), out, for_this_terminal("search") if is_main() else None)
+    if given["steps"] is None:
+        raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
+    chosen = {name: value for name, value in given.items() if value is not None}
+    result = run_gate(resolve(chosen, settings_from(pairs)), out, for_this_terminal("search") if is_main() else None)
     if is_main():
         typer.echo(_words(out, dict(result.fields)))
+
+
+def _on_task(
+    out: Path, task: str, data: str, steps: int | None, given: dict[str, Any], pairs: list[str] | None
+) -> None:
+    from sparsebert.cli.options import divided, settings_from
+    from sparsebert.tasks.finetune import FinetuneConfig
+    from sparsebert.tasks.search import TaskGate, search_on_task
+    from sparsebert.training import fit_fields
+    from sparsebert.training.launch import is_main
+    from sparsebert.training.progress import for_this_terminal
+
+    of_run, of_loop, of_gate = divided(settings_from(pairs), FinetuneConfig, fit_fields())
+    config = FinetuneConfig(
+        task=task, data=data, **{name: given[name] for name in ("model", "length", "batch_size", "seed")}, **of_run
+    )
+    gate = TaskGate(
+        **{name: given[name] for name in ("kind", "sparsity", "penalty", "preset", "diagonal")}, changes=of_gate
+    )
+    loop = of_loop if steps is None else {**of_loop, "num_steps": steps}
+    progress = for_this_terminal("search") if is_main() else None
+    result = search_on_task(config, gate, out, fit_settings=loop, progress=progress)
+    if is_main():
+        fields = result.fields
+        typer.echo(f"{out}: {fields['sparsity']:.2%} sparse, {task} {fields['metric']} {fields['score']:.2f} under it")
 
 
 def _words(out: Path, fields: dict[str, Any]) -> str:

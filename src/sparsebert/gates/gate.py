@@ -62,6 +62,8 @@ class Gate(nn.Module, ABC):
         self.drawn_at = (0, 0, -1)  # seed, step, micro of the sample in use
         self._fresh = False
         self._cache: dict[str, Any] = {}
+        if sparsity is not None:
+            self._check_reachable(sparsity, self.heads * self.fixed)  # now, not after the training
 
     # What each kind of gate says about itself
 
@@ -270,12 +272,17 @@ class Gate(nn.Module, ABC):
         always = self.heads * (self.fixed - (self.fixed_on_diagonal if diagonal == "drop" else 0))
         always += int((forced * sizes).sum())
         budget = round((1.0 - sparsity) * entries) - always
-        if budget < -0.005 * entries:
+        self._check_reachable(sparsity, always)
+        return keep_within(scores, sizes, max(budget, 0), entries=entries, assured=assured)
+
+    def _check_reachable(self, sparsity: float, always: int) -> None:
+        """Half a point beyond what is always kept is still the nearest pattern; more is a misunderstanding."""
+        entries = self.heads * self.length**2
+        if always - (1.0 - sparsity) * entries > 0.005 * entries:
             raise GateError(
                 f"sparsity {sparsity:.4f} cannot be reached: {always} of {entries} entries are always kept; "
                 f"ask for at most {1 - always / entries:.4f}"
             )
-        return keep_within(scores, sizes, max(budget, 0), entries=entries, assured=assured)
 
     @property
     def fixed_on_diagonal(self) -> int:
