@@ -2,7 +2,9 @@
 
 
 class SparseBertError(Exception):
-    """Anything the user can put right; the command line prints it as one sentence and exits with 2."""
+    """Anything the user can put right; the command line prints it as one sentence and leaves with its exit code."""
+
+    exit_code = 2
 
 
 class FileError(SparseBertError):
@@ -43,6 +45,14 @@ class ConfigError(SparseBertError):
 
 class TrainingError(SparseBertError):
     """A run that had to stop; names the step."""
+
+
+class RunInterruptedError(SparseBertError):
+    """A signal ended a run after its checkpoint was written; the exit code is the shell's for that signal."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number
 
 
 class MissingExtraError(SparseBertError):

@@ -3,6 +3,9 @@
 A sealed tensor file is a safetensors file whose single metadata key holds one canonical JSON object. That object
 carries a sha256 over every byte of the file (its own 64 digits counted as zeros), so any flipped bit is noticed,
 in the header as well as in the data, and equal contents give equal bytes.
+
+A published folder is the same for several files: a manifest with the sha256 of each is written last, and the folder
+gets its name only when all of it is on the disk.
 """
 
 import contextlib
@@ -11,8 +14,9 @@ import json
 import math
 import mmap
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,7 @@ from safetensors.numpy import save as save_safetensors
 from sparsebert.errors import FileError
 
 SEAL_KEY = "sparsebert"
+MANIFEST = "manifest.json"
 _BLANK_SEAL = "0" * 64
 _SAFETENSORS_DTYPES = {"U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8", "I32": "<i4", "I64": "<i8", "F32": "<f4"}
 _MAX_HEADER_BYTES = 16 * 2**20  # a sealed header is a few hundred bytes; a claim beyond this is hostile
@@ -177,3 +182,79 @@ def _sealed_header(data: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(seal, str) or len(seal) != 64 or data.count(seal.encode(), 8, 8 + size) != 1:
         raise damaged
     return about
+
+
+def publish_folder(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Make a folder appear whole or not at all; replaces one of the same name.
+
+    `fill` writes into a temporary neighbour; that is sealed with a manifest, brought to the disk, and then renamed.
+    """
+    part = folder.with_name(f".{folder.name}.part")
+    with _file_errors("write", folder):
+        remove_folder(part)
+        part.mkdir(parents=True)
+        try:
+            fill(part)
+            _seal_folder(part)
+            remove_folder(folder)
+            part.rename(folder)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        sync_folder(folder.parent)
+
+
+def _seal_folder(folder: Path) -> None:
+    """Bring every file to the disk, then write the manifest that vouches for them."""
+    entries = {}
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+        entries[path.name] = {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)}
+    write_atomic(folder / MANIFEST, canonical_json({"files": entries}).encode())
+
+
+def verified_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and contents of every file of a published folder; a FileError at the first bit that is not as published."""
+    data = read_bytes(folder / MANIFEST)
+    try:
+        manifest = json.loads(data)
+        entries = {str(name): (int(entry["bytes"]), entry["sha256"]) for name, entry in manifest["files"].items()}
+        is_ours = canonical_json(manifest).encode() == data
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileError(f"{folder / MANIFEST} is damaged: it is not the JSON that was written") from error
+    present = {path.name for path in folder.iterdir()} - {MANIFEST}
+    if not is_ours or present != set(entries):
+        raise FileError(f"{folder} holds {sorted(present)}; its manifest names {sorted(entries)}")
+    for name, (size, digest) in entries.items():
+        contents = read_bytes(folder / name)
+        if len(contents) != size:
+            raise FileError(f"{folder / name} has {len(contents)} bytes; its manifest says {size}")
+        if sha256(contents) != digest:
+            raise FileError(f"{folder / name} is damaged: its sha256 differs from the one in its manifest")
+        yield name, contents
+
+
+def remove_folder(folder: Path) -> None:
+    """Take a folder's name away at once, then its files: half a folder never goes by the name of a whole one."""
+    if folder.exists():
+        old = folder.with_name(f".{folder.name.lstrip('.')}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        folder.rename(old)
+        shutil.rmtree(old)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left behind in a folder: temporary files and folders."""
+    for left in [*folder.glob(".*.part"), *folder.glob(".*.old")]:
+        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Refuse before a byte is written, rather than fail with a full disk."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise FileError(
+            f"{folder} has {free / 2**20:,.0f} MiB free but {needed / 2**20:,.0f} MiB are to be written; "
+            "free some space and run the same command again"
+        )

@@ -5,8 +5,16 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.demo import demo
+from sparsebert.cli.finetune import finetune
+from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
+from sparsebert.cli.predict import predict
 from sparsebert.cli.prepare import prepare
+from sparsebert.cli.pretrain import pretrain
+from sparsebert.cli.prune import prune
+from sparsebert.cli.search import search
+from sparsebert.cli.submission import submission
 from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
 
@@ -18,8 +26,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo)
 app.command()(pattern)
 app.command()(prepare)
+app.command()(importance)
+app.command()(search)
+app.command()(pretrain)
+app.command()(prune)
+app.command()(finetune)
+app.command()(predict)
+app.command()(submission)
 app.command()(theory)
 
 
@@ -40,7 +56,7 @@ def settings(
 
 
 def main() -> None:
-    """Run a command; an error of ours is one sentence and exit code 2."""
+    """Run a command; an error of ours is one sentence and its exit code (2 but for signals)."""
     debug = "--debug" in sys.argv
     sys.argv = [argument for argument in sys.argv if argument != "--debug"]
     try:
@@ -49,4 +65,4 @@ def main() -> None:
         if debug:
             raise
         typer.secho(f"error: {error}", fg="red", err=True)
-        sys.exit(2)
+        sys.exit(error.exit_code)

@@ -1,0 +1,24 @@
+"""One loop for everything that is trained: fit(), what it takes (Objective) and how (FitConfig).
+
+objective(step, micro) -> update (gradients, ranks, AdamW) -> run_folder (metrics) -> checkpoints -> finish
+"""
+
+from sparsebert.training.config import FitConfig, fit_fields
+from sparsebert.training.fit import Result, fit
+from sparsebert.training.launch import is_main
+from sparsebert.training.objective import Losses, Objective
+from sparsebert.training.progress import Watcher, for_this_terminal
+from sparsebert.training.schedules import weight_groups
+
+__all__ = [
+    "FitConfig",
+    "Losses",
+    "Objective",
+    "Result",
+    "Watcher",
+    "fit",
+    "fit_fields",
+    "for_this_terminal",
+    "is_main",
+    "weight_groups",
+]

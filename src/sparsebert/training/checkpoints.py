@@ -1,0 +1,155 @@
+"""Checkpoints that are whole or absent: weights, optimiser and step, published as one verified folder."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_safetensors
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from sparsebert.errors import FileError, TrainingError
+from sparsebert.files import publish_folder, read_json, remove_folder, require_space, sweep, verified_files, write_json
+
+logger = logging.getLogger(__name__)
+
+_WEIGHTS, _OPTIMISER, _PROGRESS = "objective.safetensors", "optimiser.safetensors", "progress.json"
+_SLACK = 2**20  # bytes beside the tensors: headers, manifest, the folder itself
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come; all that is not a tensor."""
+
+    step: int = 0  # steps done
+    tokens: int = 0
+    skipped: int = 0  # steps without an update, because something was not finite
+    skipped_in_a_row: int = 0
+    evaluation: Mapping[str, float] = field(default_factory=dict)  # the last one
+
+
+class Checkpoints:
+    """The folder `checkpoints/` of a run."""
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        self.folder, self.keep = folder, keep
+
+    def save(self, progress: Progress, objective: nn.Module, optimiser: Optimizer) -> None:
+        """Publish one, then remove those beyond the newest `keep`."""
+        weights, moments = dict(_weights(objective)), dict(_moments(objective, optimiser))
+        _require_finite(weights | moments, progress.step)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        require_space(self.folder, _SLACK + sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()]))
+
+        def fill(folder: Path) -> None:
+            save_file(_for_disk(weights), folder / _WEIGHTS)
+            save_file(_for_disk(moments), folder / _OPTIMISER)
+            write_json(folder / _PROGRESS, asdict(progress))
+
+        publish_folder(self.folder / f"step-{progress.step:08d}", fill)
+        self.rotate(self.keep)
+
+    def rotate(self, keep: int) -> None:
+        for folder in self._published()[keep:]:
+            remove_folder(folder)
+
+    def newest(self) -> int:
+        """The step of the newest checkpoint that verifies, 0 where there is none; others are set aside, by name."""
+        if self.folder.is_dir():
+            sweep(self.folder)
+        for folder in self._published():
+            try:
+                _read(folder)
+            except (FileError, TrainingError) as error:
+                logger.warning("checkpoint %s is refused: %s", folder.name, error)
+                aside = folder.with_suffix(".refused")
+                remove_folder(aside)
+                folder.rename(aside)
+            else:
+                return _step_of(folder)
+        return 0
+
+    def load(self, step: int, objective: nn.Module, optimiser: Optimizer) -> Progress:
+        """Put the run back to where it was after `step` steps, to the bit."""
+        weights, moments, progress = _read(self.folder / f"step-{step:08d}")
+        _restore_weights(objective, weights)
+        _restore_moments(objective, optimiser, moments)
+        return progress
+
+    def _published(self) -> list[Path]:
+        """Newest first."""
+        names = [path for path in self.folder.glob("step-*") if path.suffix == "" and path.name[5:].isdigit()]
+        return sorted(names, key=_step_of, reverse=True)
+
+
+def _step_of(folder: Path) -> int:
+    return int(folder.name.removeprefix("step-"))
+
+
+def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Tensor], Progress]:
+    """Every byte of a checkpoint, verified before any of it is used."""
+    tensors: dict[str, dict[str, Tensor]] = {}
+    for name, contents in verified_files(folder):
+        if name.endswith(".safetensors"):
+            try:
+                tensors[name] = load_safetensors(contents)
+            except (SafetensorError, ValueError, KeyError) as error:
+                raise FileError(f"{folder / name} is not a readable safetensors file ({error})") from error
+    try:
+        return tensors[_WEIGHTS], tensors[_OPTIMISER], Progress(**read_json(folder / _PROGRESS))
+    except (KeyError, TypeError) as error:
+        raise FileError(f"{folder} is not a checkpoint of this version of sparsebert ({error})") from error
+
+
+def _weights(objective: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Parameters and persistent buffers; one that is known by two names (a tied head) comes once."""
+    seen: set[int] = set()
+    for name, tensor in objective.state_dict(keep_vars=True).items():
+        if isinstance(tensor, Tensor) and id(tensor) not in seen:
+            seen.add(id(tensor))
+            yield name, tensor
+
+
+def _moments(objective: nn.Module, optimiser: Optimizer) -> Iterator[tuple[str, Tensor]]:
+    """What the optimiser knows of each parameter, by the parameter's name."""
+    for name, parameter in objective.named_parameters():
+        for key, value in optimiser.state.get(parameter, {}).items():
+            yield f"{key}/{name}", value
+
+
+def _for_disk(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _require_finite(tensors: Mapping[str, Tensor], step: int) -> None:
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise TrainingError(
+                f"{name} holds a value that is not finite after step {step}; no checkpoint was written, the last good "
+                "one is kept: lower the learning rate, or clip more"
+            )
+
+
+@torch.no_grad()
+def _restore_weights(objective: nn.Module, saved: Mapping[str, Tensor]) -> None:
+    own = dict(_weights(objective))
+    odd = sorted(set(own) ^ set(saved)) or [name for name in own if own[name].shape != saved[name].shape]
+    if odd:
+        raise TrainingError(f"the checkpoint does not fit this objective, first at {odd[0]}; use another --out folder")
+    for name, tensor in own.items():
+        tensor.copy_(saved[name])
+
+
+def _restore_moments(objective: nn.Module, optimiser: Optimizer, saved: Mapping[str, Tensor]) -> None:
+    parameters = dict(objective.named_parameters())
+    state: dict[Tensor, dict[str, Any]] = {}
+    for full_name, value in saved.items():
+        key, name = full_name.split("/", 1)
+        state.setdefault(parameters[name], {})[key] = value.to(parameters[name].device)
+    optimiser.state.clear()
+    optimiser.state.update(state)

@@ -1,0 +1,207 @@
+"""fit(): the one training loop. A run that was killed and started again ends with the same bits.
+
+    objective(step, micro) -> Updater (gradients, ranks, AdamW) -> metrics.jsonl -> checkpoint -> ... -> finish
+
+Nothing that moves along is left out of a checkpoint: batches, dropout and noise are drawn by step number, learning
+rates are functions of it, and weights and the optimiser's moments are saved to the bit.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sparsebert.errors import RunInterruptedError, TrainingError
+from sparsebert.files import write_json
+from sparsebert.training import signals
+from sparsebert.training.checkpoints import Checkpoints, Progress
+from sparsebert.training.config import FitConfig
+from sparsebert.training.events import EventWriter
+from sparsebert.training.launch import Ranks, joined
+from sparsebert.training.objective import Objective
+from sparsebert.training.progress import Silent, Watcher
+from sparsebert.training.run_folder import RunFolder
+from sparsebert.training.update import Report, Updater
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run."""
+
+    folder: Path
+    fields: Mapping[str, Any]  # of result.json
+    resumed_from: int = 0  # steps that were done already when fit() was called
+    was_finished: bool = False  # nothing was left to do
+
+
+def fit(
+    objective: Objective,
+    config: FitConfig,
+    folder: Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    progress: Watcher | None = None,
+) -> Result:
+    """Train the objective in a run folder; called again on the same folder it resumes, or finds that all is done.
+
+    settings: what else defines the run (model, data, pattern ...), JSON values; saved in run.json, and a change is
+    refused by name, except within settings["where"]. Under torchrun every rank calls this; rank 0 alone writes, to a
+    folder that all ranks can read.
+    """
+    run = RunFolder(Path(folder))
+    with joined(config.peer_timeout) as ranks, _claim(run, ranks), _own_draws(ranks), signals.remembered() as got:
+        config = config.for_ranks(ranks.count)
+        threads = run.begin(config, settings or {}, ranks.count) if ranks.is_main else None
+        torch.set_num_threads(ranks.agree(threads))
+        fields = ranks.agree(run.result() if ranks.is_main else None)
+        if fields is not None:
+            return Result(run.folder, fields, config.num_steps, was_finished=True)
+        loop = _Loop(objective.to(ranks.device), config, run, ranks, got, progress or Silent())
+        resumed_from = loop.restore()
+        with loop.recording():
+            loop.train()
+        return Result(run.folder, ranks.agree(loop.finish() if ranks.is_main else None), resumed_from)
+
+
+def _claim(run: RunFolder, ranks: Ranks) -> contextlib.AbstractContextManager[None]:
+    return run.claimed() if ranks.is_main else contextlib.nullcontext()
+
+
+def _own_draws(ranks: Ranks) -> contextlib.AbstractContextManager[None]:
+    """The caller's random numbers go on afterwards as if nothing had been drawn here."""
+    return torch.random.fork_rng(devices=[ranks.device] if ranks.device.type == "cuda" else [])
+
+
+@dataclass
+class _Session:
+    """This call's share of timing.json."""
+
+    first_step: int
+    tokens: int = 0
+    started: float = field(default_factory=time.perf_counter)
+    earlier: list[Any] = field(default_factory=list)
+
+    def as_json(self, last_step: int) -> dict[str, float]:
+        seconds = time.perf_counter() - self.started
+        figures = {"tokens": self.tokens, "seconds": seconds, "tokens_per_second": self.tokens / max(seconds, 1e-9)}
+        return {"first_step": self.first_step, "last_step": last_step, **figures}
+
+
+class _Loop:
+    """What the steps of one call share."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        config: FitConfig,
+        run: RunFolder,
+        ranks: Ranks,
+        received: signals.Received,
+        watcher: Watcher,
+    ) -> None:
+        objective.micro_batches = config.micro_batches
+        self.objective, self.config, self.run, self.ranks = objective, config, run, ranks
+        self.received, self.watcher = received, watcher
+        self.updater = Updater(objective, config, ranks)
+        self.checkpoints = Checkpoints(run.checkpoints, config.keep_checkpoints)
+        self.progress = Progress()
+
+    def restore(self) -> int:
+        """Go back to the newest good checkpoint, and take back the metrics of later steps."""
+        step: int = self.ranks.agree(self.checkpoints.newest() if self.ranks.is_main else None)
+        if step:
+            self.progress = self.checkpoints.load(step, self.objective, self.updater.optimiser)
+        else:
+            self.ranks.copy_from_main(self.objective)
+        if self.ranks.is_main:
+            self.run.rewind_metrics(step)
+        return step
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Rank 0 keeps the records; on other ranks there is nothing to open."""
+        if not self.ranks.is_main:
+            yield
+            return
+        self.session = _Session(self.progress.step, earlier=self.run.earlier_sessions())
+        with self.run.metrics_writer() as self.metrics, EventWriter(self.run.folder, self.config) as self.events:
+            self.watcher.start(self.progress.step, self.config.num_steps)
+            try:
+                yield
+            finally:
+                self.watcher.stop()
+
+    def train(self) -> None:
+        self.objective.train()
+        for step in range(self.progress.step, self.config.num_steps):
+            report = self.updater.step(step, self.received)
+            self._advance(report)
+            if self.ranks.is_main:
+                self._record(report)
+            self._stop_if_lost()
+            if report.signal:
+                raise RunInterruptedError(
+                    f"signal {report.signal} ended the run after step {self.progress.step}; its checkpoint is written, "
+                    "the same command goes on from there",
+                    report.signal,
+                )
+
+    def _advance(self, report: Report) -> None:
+        before, step = self.progress, self.progress.step + 1
+        every = self.config.evaluate_every
+        is_due = step == self.config.num_steps or (every and step % every == 0)
+        self.progress = Progress(
+            step=step,
+            tokens=before.tokens + report.tokens,
+            skipped=before.skipped + report.skipped,
+            skipped_in_a_row=before.skipped_in_a_row + 1 if report.skipped else 0,
+            evaluation=self._evaluate(step) if is_due and self.ranks.is_main else before.evaluation,
+        )
+
+    def _evaluate(self, step: int) -> dict[str, float]:
+        self.objective.eval()
+        with torch.no_grad():
+            figures = self.objective.evaluate(step)
+        self.objective.train()
+        return figures
+
+    def _record(self, report: Report) -> None:
+        step, every = self.progress.step, self.config.evaluate_every
+        line = report.as_line(step)
+        if step == self.config.num_steps or (every and step % every == 0):
+            line["evaluation"] = dict(self.progress.evaluation)
+        self.metrics.write(line)
+        self.events.write(line)
+        self.session.tokens += report.tokens
+        self.watcher.step(line, self.session.as_json(step)["tokens_per_second"])
+        is_due = step == self.config.num_steps or step % self.config.checkpoint_every == 0
+        if (is_due or report.signal) and not self._is_lost():
+            self.metrics.sync()
+            self.checkpoints.save(self.progress, self.objective, self.updater.optimiser)
+            self.run.add_timing(self.session.as_json(step), self.session.earlier)
+
+    def _is_lost(self) -> bool:
+        return self.progress.skipped_in_a_row >= self.config.max_skipped
+
+    def _stop_if_lost(self) -> None:
+        if self._is_lost():
+            raise TrainingError(
+                f"loss or gradient was not finite in {self.config.max_skipped} steps in a row, the last of them step "
+                f"{self.progress.step}; lower the learning rate or look at the batches of these steps"
+            )
+
+    def finish(self) -> dict[str, Any]:
+        """Write what the run was for, then result.json, whose presence says that nothing is left to do."""
+        self.objective.eval()
+        figures = {"steps": self.progress.step, "tokens": self.progress.tokens, "skipped_steps": self.progress.skipped}
+        common: dict[str, Any] = {"seed": self.config.seed, "metrics": dict(self.progress.evaluation), **figures}
+        fields = common | self.objective.finish(self.run.folder)
+        if fields.get("metric") in fields["metrics"]:
+            fields.setdefault("score", fields["metrics"][fields["metric"]])
+        self.checkpoints.rotate(1)
+        write_json(self.run.folder / "result.json", fields)
+        return fields

@@ -1,0 +1,144 @@
+"""BERT's objective: masked language modelling and next-sentence prediction, under any pattern.
+
+Vocabulary scores are computed at the predicted positions alone: at every position they would cost as much as a
+six-layer encoder.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from jaxtyping import Float
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from sparsebert.batches import PretrainingBatch, PretrainingBatches
+from sparsebert.model.saving import save_model
+from sparsebert.text import TokenStore
+from sparsebert.training.launch import local_share, sum_over_ranks
+from sparsebert.training.objective import Losses, Objective
+from sparsebert.training.schedules import weight_groups
+
+
+class BatchSource(Protocol):
+    """Makes the batch of a step from its number alone."""
+
+    def batch(self, step: int) -> PretrainingBatch: ...
+
+
+# The source of part `part` of `parts` of every step's batch.
+BatchParts = Callable[[int, int], BatchSource]
+
+
+def corpus_parts(
+    store: TokenStore, *, batch_size: int, length: int, seed: int, whole_words: bool = False
+) -> BatchParts:
+    """The training batches of a corpus; batch_size: rows of a step, whatever the number of parts and ranks."""
+
+    def part_of(part: int, parts: int) -> BatchSource:
+        return PretrainingBatches(
+            store, batch_size=batch_size, length=length, seed=seed, rank=part, ranks=parts, whole_words=whole_words
+        )
+
+    return part_of
+
+
+class PretrainingObjective(Objective):
+    """Weights learn to predict corrupted tokens and whether one segment follows the other."""
+
+    def __init__(
+        self,
+        model: Any,  # SparseBertForPreTraining
+        batches: BatchParts,
+        held_out: BatchSource,
+        *,
+        num_held_out: int = 8,  # batches of the held-out documents, the same at every evaluation
+        learning_rate: float = 1e-4,
+        weight_decay: float = 0.01,
+        tokenizer: Tokenizer | None = None,  # saved beside the model
+    ) -> None:
+        super().__init__()
+        self.model, self.batches, self.held_out = model, batches, held_out
+        self.num_held_out, self.learning_rate, self.weight_decay = num_held_out, learning_rate, weight_decay
+        self.tokenizer = tokenizer
+        self._parts: dict[int, BatchSource] = {}
+        self._step_batches: tuple[int, dict[int, PretrainingBatch], float] = (-1, {}, 0.0)
+
+    def forward(self, step: int, micro: int) -> Losses:
+        batch, predicted = self.part(step, micro)
+        return self.losses(batch, predicted)
+
+    def part(self, step: int, micro: int) -> tuple[PretrainingBatch, float]:
+        """One part of a step's batch, and the mean number of predictions over all parts of all ranks.
+
+        Dividing by that mean, rather than by the part's own number, makes every prediction of the step count the
+        same, so that the gradient does not depend on how the batch is cut.
+        """
+        if self._step_batches[0] != step:
+            made = {number: self._source(number).batch(step) for number in local_share(self.micro_batches)}
+            count = sum_over_ranks(float(sum(len(batch.predicted_ids) for batch in made.values())))
+            self._step_batches = (step, made, max(count, 1.0) / self.micro_batches)
+        _, made, mean = self._step_batches
+        return made[micro], mean
+
+    def losses(self, batch: PretrainingBatch, predicted: float) -> Losses:
+        """MLM and NSP loss; predicted: what the sum over the predicted positions is divided by."""
+        words, order = self.scores(batch)
+        mlm = cross_entropy(words.float(), batch.predicted_ids.to(words.device), reduction="sum") / predicted
+        nsp = cross_entropy(order.float(), batch.next_sentence.to(order.device))
+        parts = {"mlm_loss": mlm.detach(), "nsp_loss": nsp.detach()}
+        return Losses(mlm + nsp, parts, int(batch.lengths.sum()))
+
+    def scores(
+        self, batch: PretrainingBatch
+    ) -> tuple[Float[Tensor, "predicted vocabulary"], Float[Tensor, "rows two"]]:
+        """Vocabulary scores at the predicted positions, and whether the second segment is a random one."""
+        device = self.device
+        lengths = batch.lengths.to(device)
+        real = (torch.arange(batch.input_ids.shape[1], device=device) < lengths[:, None]).long()
+        output = self.model.bert(
+            input_ids=batch.input_ids.to(device), token_type_ids=batch.token_type_ids.to(device), attention_mask=real
+        )
+        states = output.last_hidden_state.flatten(0, 1).index_select(0, batch.predicted_positions.to(device))
+        return self.model.cls.predictions(states), self.model.cls.seq_relationship(output.pooler_output)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        return weight_groups(self.model, self.learning_rate, self.weight_decay)
+
+    @torch.no_grad()
+    def evaluate(self, step: int) -> dict[str, float]:
+        """Losses and accuracies on the held-out batches."""
+        words = torch.zeros(3, dtype=torch.float64)  # loss, right answers, questions
+        order = torch.zeros(3, dtype=torch.float64)
+        for number in range(self.num_held_out):
+            batch = self.held_out.batch(number)
+            word_scores, order_scores = self.scores(batch)
+            words += _tally(word_scores, batch.predicted_ids)
+            order += _tally(order_scores, batch.next_sentence)
+        figures: dict[str, float] = {}
+        for name, (loss, right, asked) in (("mlm", words.tolist()), ("nsp", order.tolist())):
+            figures |= {f"{name}_loss": loss / max(asked, 1.0), f"{name}_accuracy": right / max(asked, 1.0)}
+        return figures
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        """Save the model, its pattern and its tokenizer; the score is the held-out MLM loss."""
+        save_model(self.model, folder / "model", self.tokenizer)
+        pattern = self.model.pattern
+        if pattern is not None:
+            pattern.save(folder / "pattern.safetensors")
+        sparsity = 0.0 if pattern is None else pattern.sparsity
+        return {"task": "pretraining", "metric": "mlm_loss", "sparsity": sparsity}
+
+    def _source(self, part: int) -> BatchSource:
+        if part not in self._parts:
+            self._parts[part] = self.batches(part, self.micro_batches)
+        return self._parts[part]
+
+
+def _tally(scores: Float[Tensor, "rows classes"], answers: Tensor) -> Float[Tensor, "three"]:
+    answers = answers.to(scores.device)
+    loss = cross_entropy(scores.float(), answers, reduction="sum")
+    right = (scores.argmax(-1) == answers).sum()
+    return torch.tensor([float(loss), float(right), float(len(answers))], dtype=torch.float64)

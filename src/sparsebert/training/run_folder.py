@@ -1,0 +1,157 @@
+"""A run folder: run.json says what runs there, metrics.jsonl what happened, result.json that it is done."""
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sparsebert.errors import ConfigError, FileError
+from sparsebert.files import canonical_json, read_bytes, read_json, sweep, write_atomic, write_json
+from sparsebert.training.config import FREE_FIELDS, FitConfig
+
+logger = logging.getLogger(__name__)
+
+
+class RunFolder:
+    """One run's folder; every file in it but metrics.jsonl is written whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.metrics = folder / "metrics.jsonl"
+        self.checkpoints = folder / "checkpoints"
+
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the folder: a second process would write over the first. The lock ends with the process."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise FileError(f"cannot use {self.folder} as a run folder: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise FileError(f"another process is running in {self.folder}; wait for it or use another --out") from error
+        finally:
+            os.close(descriptor)
+
+    def begin(self, config: FitConfig, settings: Mapping[str, Any], ranks: int) -> int:
+        """Write run.json, or hold a resumed run to it; the number of threads to compute with."""
+        for folder in (self.folder, *(path for path in self.folder.iterdir() if path.is_dir())):
+            sweep(folder)
+        description = {"settings": dict(settings), "fit": config.as_json(), "environment": environment(ranks)}
+        path = self.folder / "run.json"
+        if not path.exists():
+            write_json(path, description)
+            return torch.get_num_threads()
+        found = read_json(path)
+        if not isinstance(found, dict) or not isinstance(found.get("fit"), dict):
+            raise FileError(f"{path} does not describe a run; use another --out folder")
+        _refuse_changes(path, found, description)
+        return _compare_environment(path, found.get("environment", {}), description["environment"])
+
+    def result(self) -> dict[str, Any] | None:
+        """result.json, which is written last of all; None: the run is not finished."""
+        path = self.folder / "result.json"
+        return read_json(path) if path.exists() else None
+
+    def rewind_metrics(self, step: int) -> None:
+        """Drop the lines beyond a step, and the half line that a kill may have left."""
+        lines = read_bytes(self.metrics).splitlines(keepends=True) if self.metrics.exists() else []
+        kept = lines[:step]
+        if len(kept) < step or not all(line.endswith(b"\n") for line in kept):
+            logger.warning("%s has lost lines before step %d; the run goes on without them", self.metrics, step)
+            kept = [line for line in kept if line.endswith(b"\n")]
+        write_atomic(self.metrics, b"".join(kept))
+
+    @contextlib.contextmanager
+    def metrics_writer(self) -> Iterator["MetricsWriter"]:
+        with self.metrics.open("ab") as stream:
+            yield MetricsWriter(stream)
+
+    def add_timing(self, session: Mapping[str, float], earlier: list[Any]) -> None:
+        """timing.json: the only file with clock values; one entry for each time the command ran."""
+        sessions = [*earlier, dict(session)]
+        seconds = sum(float(entry["seconds"]) for entry in sessions)
+        write_json(self.folder / "timing.json", {"seconds": seconds, "sessions": sessions})
+
+    def earlier_sessions(self) -> list[Any]:
+        path = self.folder / "timing.json"
+        return list(read_json(path)["sessions"]) if path.exists() else []
+
+
+class MetricsWriter:
+    """Appends one JSON object a step."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        self.stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+        self.stream.flush()
+
+    def sync(self) -> None:
+        """Before a checkpoint claims these steps, they are on the disk."""
+        os.fsync(self.stream.fileno())
+
+
+def environment(ranks: int) -> dict[str, Any]:
+    """What the bits of a result depend on besides the configuration."""
+    versions = {name: _version(name) for name in ("sparsebert", "torch", "transformers", "numpy")}
+    return {
+        "versions": versions | {"python": platform.python_version()},
+        "threads": torch.get_num_threads(),
+        "ranks": ranks,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
+
+
+def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    for part in ("fit", "settings"):
+        before, after = (dict(_flat(json.loads(canonical_json(source.get(part, {}))))) for source in (found, now))
+        for name in sorted(before.keys() | after.keys()):
+            if name not in FREE_FIELDS and not name.startswith("where.") and before.get(name) != after.get(name):
+                raise ConfigError(
+                    f"{name} is {before.get(name)!r} in {path} but {after.get(name)!r} now; "
+                    "give it the same value to resume that run, or use another --out folder"
+                )
+
+
+def _compare_environment(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]) -> int:
+    before, after = dict(_flat(found)), dict(_flat(now))
+    for name in sorted(before.keys() | after.keys()):
+        if name != "threads" and before.get(name) != after.get(name):
+            logger.warning(
+                "%s says %s %s, now it is %s: the run goes on, but its last bits may differ",
+                path, name, before.get(name), after.get(name),
+            )  # fmt: skip
+    # Sums come out in another order with another number of threads; so a run keeps the number it began with.
+    threads = int(before.get("threads", after["threads"]))
+    if threads != after["threads"]:
+        logger.info("computing with %d threads, as when the run began", threads)
+    return threads

@@ -1,0 +1,38 @@
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from sparsebert.model.sources import SCRATCH
+from sparsebert.training.recipes.cost import cost_of, flops_per_token, measured_flops
+from tests.training.cases import LENGTH, ROWS, WORDS, MadeUpBatches, small_pretraining
+
+
+def test_the_formula_counts_what_torch_counts() -> None:
+    objective = small_pretraining(dropout=0.0)
+    objective.model.set_pattern(None)
+    predicted = len(MadeUpBatches(0, 1).batch(0).predicted_ids)
+    with FlopCounterMode(display=False) as counter:
+        objective(0, 0).total.backward()
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+    head = 3 * 2 * (32**2 + 32 * WORDS)
+    expected = ROWS * LENGTH * (flops_per_token(shape, WORDS, LENGTH) - 0.15 * head) + predicted * head
+    # Left out on purpose: the pooler, and what attention computes twice in its backward pass.
+    assert counter.get_total_flops() == pytest.approx(expected, rel=0.08)
+
+
+def test_a_pattern_saves_attention_only() -> None:
+    full, half, none = (flops_per_token(SCRATCH["base"], 30000, 128, density) for density in (1.0, 0.5, 0.0))
+    assert full - half == pytest.approx(half - none)
+    assert 0.02 < (full - none) / full < 0.10
+
+
+def test_cost_grows_with_steps_and_falls_with_speed() -> None:
+    sizes = {"vocab_size": 30000, "length": 128, "batch_size": 256}
+    cost = cost_of(SCRATCH["base"], **sizes, num_steps=10, flops_per_second=1e12)
+    assert cost.days == pytest.approx(cost_of(SCRATCH["base"], **sizes, num_steps=20, flops_per_second=2e12).days)
+    assert cost.tokens == 10 * 256 * 128
+
+
+def test_this_machine_can_be_measured() -> None:
+    torch.set_num_threads(1)
+    assert measured_flops(seconds=0.01) > 1e8
