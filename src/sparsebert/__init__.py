@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sparsebert.registration import register_when_transformers_loads
 
 if TYPE_CHECKING:
+    from sparsebert import gates as gates
     from sparsebert import patterns as patterns
     from sparsebert.attention import attend as attend
     from sparsebert.errors import SparseBertError as SparseBertError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sparsebert.model import SparseBertForQuestionAnswering as SparseBertForQuestionAnswering
     from sparsebert.model import SparseBertForSequenceClassification as SparseBertForSequenceClassification
     from sparsebert.model import SparseBertModel as SparseBertModel
+    from sparsebert.model import attach as attach
+    from sparsebert.model import detach as detach
     from sparsebert.model import extend_positions as extend_positions
     from sparsebert.model import load_model as load_model
     from sparsebert.model import sparsify as sparsify
@@ -37,6 +40,8 @@ _HOMES = {
         "SparseBertForQuestionAnswering",
         "SparseBertForSequenceClassification",
         "SparseBertModel",
+        "attach",
+        "detach",
         "extend_positions",
         "load_model",
         "sparsify",
@@ -44,7 +49,7 @@ _HOMES = {
     "sparsebert.patterns": ["Pattern"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_PACKAGES = ["patterns"]
+_PACKAGES = ["gates", "patterns"]
 
 __all__ = ["__version__", *_PACKAGES, *_HOME_OF]
 

@@ -7,19 +7,25 @@ from typing import Literal
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from sparsebert.attention.flex import attend_flex
 from sparsebert.attention.gated import attend_gated
 from sparsebert.attention.inputs import Gate, Inputs, Relaxation, check_inputs
 from sparsebert.attention.reference import attend_reference
 from sparsebert.attention.sdpa import attend_sdpa
+from sparsebert.attention.sparse import attend_sparse, supports
+from sparsebert.attention.sparse_crossover import crossover
+from sparsebert.attention.sparse_library import is_built
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
 
-Backend = Literal["auto", "reference", "sdpa", "gated"]
+Backend = Literal["auto", "reference", "sdpa", "gated", "sparse", "flex"]
 
 BACKENDS: dict[str, Callable[[Inputs], Tensor]] = {
     "reference": attend_reference,
     "sdpa": attend_sdpa,
     "gated": attend_gated,
+    "sparse": attend_sparse,
+    "flex": attend_flex,
 }
 
 
@@ -79,6 +85,22 @@ def choose(inputs: Inputs) -> Choice:
     """What "auto" takes for these inputs."""
     if inputs.gate is not None:
         return Choice("gated", "a gate is learned, which needs its gradient")
+    fast = is_built() and supports(inputs.query)
     if inputs.bias is not None:
+        if fast:
+            return Choice("sparse", "a bias per kept entry, with the C++ kernel that takes its gradient")
         return Choice("reference", "a bias per kept entry has no faster backend here")
-    return Choice("sdpa", "the dense kernel, with the pattern as a bool tensor")
+    if inputs.pattern is None:
+        return Choice("sdpa", "no pattern: everyone attends to everyone")
+    if inputs.query.is_cuda and inputs.dropout == 0:
+        return Choice("flex", "on a GPU the pattern's empty blocks are skipped")
+    density, limit = inputs.pattern.density, crossover(inputs.length)
+    if fast and density < limit:
+        return Choice(
+            "sparse", f"density {density:.3f} is below {limit:.2f}, where dense becomes faster at this length"
+        )
+    if fast:
+        return Choice("sdpa", f"density {density:.3f} is not below {limit:.2f}, where dense becomes faster")
+    return Choice(
+        "sdpa", "the dense kernel, with the pattern as a bool tensor: the C++ kernel does not serve this input"
+    )

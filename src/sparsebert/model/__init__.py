@@ -13,6 +13,7 @@ from transformers import (
     AutoModelForSequenceClassification,
 )
 
+from sparsebert.model.attachment import attach, detach, running
 from sparsebert.model.bert import (
     SparseBertForMaskedLM,
     SparseBertForMultipleChoice,
@@ -37,8 +38,11 @@ __all__ = [
     "SparseBertForQuestionAnswering",
     "SparseBertForSequenceClassification",
     "SparseBertModel",
+    "attach",
+    "detach",
     "extend_positions",
     "load_model",
+    "running",
     "sparsify",
 ]
 

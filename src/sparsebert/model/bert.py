@@ -42,6 +42,8 @@ class Sparse:
         self._pattern_is_known = config.pattern is None
         give_plan(self.base_model, self._plan)
         guard_positions(self.base_model)
+        # A hook rather than a forward of our own: transformers' Trainer reads the arguments of forward by name.
+        self.register_forward_pre_hook(_read_pattern)  # type: ignore[attr-defined]
         _make_buffers(self.base_model, config.pattern)
 
     @property
@@ -65,10 +67,6 @@ class Sparse:
         self._pattern_is_known = True
         return self
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        _ = self.pattern  # read from the loaded buffers at first use
-        return super().forward(*args, **kwargs)
-
     @classmethod
     def from_pretrained(cls, source: Any, *args: Any, **kwargs: Any) -> Any:
         """As transformers', except that tensors which are missing, extra or of another shape raise by name."""
@@ -90,6 +88,11 @@ class Sparse:
     def save_pretrained(self, folder: str | Path, **kwargs: Any) -> None:
         _ = self.pattern  # refuse to save a pattern that does not verify
         super().save_pretrained(folder, **kwargs)
+
+
+def _read_pattern(model: Any, _: Any) -> None:
+    """From the loaded buffers, at first use."""
+    _ = model.pattern
 
 
 def _make_buffers(base: nn.Module, fields: dict[str, Any] | None, pattern: Pattern | None = None) -> None:

@@ -32,10 +32,9 @@ def sparsify(model: Any, pattern: Pattern, *, backend: str = "auto") -> Any:
     if isinstance(model, bert.Sparse):
         model._plan.backend = backend
         return model.set_pattern(pattern)
-    _check_family(model)
+    plan = getattr(model, "_sparse_plan", None) or install(model)
     if pattern.heads not in (1, model.config.num_attention_heads):
         raise ModelError(f"pattern has {pattern.heads} heads but the model has {model.config.num_attention_heads}")
-    plan = getattr(model, "_sparse_plan", None) or _install(model)
     plan.pattern, plan.backend = pattern, backend
     return model
 
@@ -52,8 +51,9 @@ def _check_family(model: Any) -> None:
         raise ModelError(f"{name} does not read tokens; a pattern of this kind needs a text encoder")
 
 
-def _install(model: Any) -> Plan:
-    """Swap the attention and check that nothing else changed."""
+def install(model: Any) -> Plan:
+    """Swap the attention and check that nothing else changed; refuses families it cannot be swapped in."""
+    _check_family(model)
     before, own = _probe(model), model.config._attn_implementation
     plan = Plan(full(_PROBE_TOKENS), backend="reference")
     handed_out = give_plan(model, plan)
@@ -68,6 +68,7 @@ def _install(model: Any) -> Plan:
         model.set_attn_implementation(own)
         raise ModelError(f"{type(model).__name__} cannot be made sparse: {error}") from error
     guard_positions(model)
+    plan.pattern, plan.backend = None, "auto"
     model._sparse_plan = plan
     model.save_pretrained = _SaveAsSparse(model, plan)
     return plan

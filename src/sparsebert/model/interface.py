@@ -13,9 +13,11 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from sparsebert.attention import Gate, Inputs, attend
+from sparsebert.attention import Gate as GateValues
+from sparsebert.attention import Inputs, attend
 from sparsebert.attention.reference import attention_weights
 from sparsebert.errors import ModelError
+from sparsebert.gates import Gate
 from sparsebert.patterns import Pattern, window
 
 IMPLEMENTATION = "sparsebert"
@@ -28,7 +30,7 @@ class Plan:
 
     pattern: Pattern | None = None  # None: everyone attends to everyone
     backend: str = "auto"
-    gate: Gate | None = None  # a soft pattern being learned
+    gate: Gate | None = None  # a pattern being learned, which every layer asks for its sample
 
 
 def give_plan(model: nn.Module, plan: Plan) -> int:
@@ -64,13 +66,18 @@ def sparse_attention(
     pattern = plan.pattern if sliding_window is None else _within(plan.pattern, query.shape[2], sliding_window - 1)
     settings: dict[str, Any] = {"pattern": pattern, "lengths": attention_mask, "dropout": dropout, "scale": scaling}
     if plan.gate is not None:
-        settings |= {"gate": plan.gate.values, "relaxation": plan.gate.relaxation, "c": plan.gate.c}
-    output = attend(query, key, value, backend=plan.backend, **settings)
-    weights = None
-    if kwargs.get("output_attentions"):
-        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        weights = attention_weights(Inputs(query, key, value, pattern, attention_mask, 0.0, scale, None, plan.gate))
+        settings |= plan.gate.attention_arguments(pattern)
+    output = attend(query, key, value, backend=plan.backend if plan.gate is None else "auto", **settings)
+    weights = attention_weights(_inputs(query, key, value, settings)) if kwargs.get("output_attentions") else None
     return output.transpose(1, 2), weights
+
+
+def _inputs(query: Tensor, key: Tensor, value: Tensor, settings: dict[str, Any]) -> Inputs:
+    """The same arguments for whoever asks to see the weights; these are never dropped out."""
+    scale = query.shape[-1] ** -0.5 if settings["scale"] is None else settings["scale"]
+    gate = settings.get("gate")
+    values = None if gate is None else GateValues(gate, settings["relaxation"], settings["c"])
+    return Inputs(query, key, value, settings["pattern"], settings["lengths"], 0.0, scale, settings.get("bias"), values)
 
 
 def padding_as_lengths(

@@ -6,6 +6,7 @@ builders, handmade -> Pattern (compressed rows + the rule) -> storage, pictures,
 from sparsebert.patterns.builders import border, from_keep, from_offsets, full, random, window
 from sparsebert.patterns.handmade import big_bird, fixed, log_sparse, longformer, star, strided
 from sparsebert.patterns.pattern import Anchor, Pattern
+from sparsebert.patterns.pruning import prune
 from sparsebert.patterns.rules import named
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "log_sparse",
     "longformer",
     "named",
+    "prune",
     "random",
     "star",
     "strided",

@@ -1,0 +1,214 @@
+// The C interface: cuts the work into pieces, hands them to threads, picks the instruction set.
+#include <omp.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <vector>
+
+#include "dropout.h"
+#include "kernel.h"
+
+namespace {
+
+// Memory that a thread keeps from call to call: fresh pages cost more than the work done in them.
+class Scratch {
+ public:
+  ~Scratch() { std::free(data_); }
+  char* at_least(size_t bytes) {
+    if (bytes > size_) {
+      std::free(data_);
+      size_ = 0;
+      constexpr size_t page = size_t(1) << 21;
+      const size_t size = (bytes + page - 1) / page * page;
+      data_ = static_cast<char*>(std::aligned_alloc(page, size));
+      if (!data_) return nullptr;
+      madvise(data_, size, MADV_HUGEPAGE);
+      size_ = size;
+    }
+    return data_;
+  }
+
+ private:
+  char* data_ = nullptr;
+  size_t size_ = 0;
+};
+thread_local Scratch scratch, pair_scratch;
+
+size_t element_size(const sb_problem& p) { return p.dtype == SB_FLOAT64 ? 8 : 4; }
+
+int64_t tile_count(const sb_problem& p) { return (p.length + SB_TILE - 1) / SB_TILE; }
+
+// Room for the packed rows, the long lines, and one tile of the longest lines there can be.
+size_t scratch_bytes(const sb_problem& p) {
+  const size_t width = 64 / element_size(p);
+  const size_t padded = (p.size + width - 1) / width * width, length = p.length + 128;
+  const size_t packed = 2 * length * padded, lines = SB_MAX_LONG * (length + 2 * padded) + SB_TILE * padded + 4 * padded;
+  const size_t tile = (SB_TILE + 4) * (length + 16), rooms = (SB_TILE + SB_MAX_LONG) * length;
+  return (packed + lines + tile) * element_size(p) + rooms * sizeof(int32_t) + 65536;
+}
+
+int64_t largest_head(const sb_problem& p) {
+  int64_t most = 0;
+  for (int64_t h = 0; h < p.pattern_heads; ++h) {
+    const int64_t* starts = p.rows.starts + h * (p.length + 1);
+    most = std::max(most, starts[p.length] - starts[0]);
+  }
+  return most;
+}
+
+// Whole heads where there are enough of them to share out; else also parts of heads, the long lines a part of its own.
+bool whole_heads(const sb_problem& p) { return p.threads == 1 || p.batch * p.heads >= 4 * p.threads; }
+
+std::vector<Piece> pieces(const sb_problem& p) {
+  const int64_t tiles = tile_count(p), parts = whole_heads(p) ? 1 : std::min<int64_t>(tiles, 4 * p.threads);
+  std::vector<Piece> list;
+  for (int64_t b = 0; b < p.batch; ++b) {
+    for (int64_t h = 0; h < p.heads; ++h) {
+      if (parts <= 1) {
+        list.push_back({b, h, 0, tiles, true});
+        continue;
+      }
+      list.push_back({b, h, 0, 0, true});
+      for (int64_t part = 0; part < parts; ++part)
+        list.push_back({b, h, tiles * part / parts, tiles * (part + 1) / parts, false});
+    }
+  }
+  return list;
+}
+
+RunPiece runner(const sb_problem& p) {
+#if defined(__x86_64__)
+  if (p.isa == SB_AVX512) return run_avx512;
+  if (p.isa == SB_AVX2) return run_avx2;
+#endif
+  (void)p;
+  return run_portable;
+}
+
+// Where the pairs of (batch element, head) lie: all of them, or a place in this thread's scratch.
+struct Pairs {
+  char* all = nullptr;
+  int64_t each = 0;  // bytes a head
+  char* of(const sb_problem& p, const Piece& piece) const {
+    return all ? all + (piece.batch * p.heads + piece.head) * each : pair_scratch.at_least(each);
+  }
+};
+
+// Threads take pieces in turn; a piece writes only what is its own, so who takes which changes nothing.
+int run_pieces(const sb_problem& p, const std::vector<Pass>& passes, const Pairs& pairs) {
+  const std::vector<Piece> list = pieces(p);
+  const RunPiece run = runner(p);
+  const size_t bytes = scratch_bytes(p);
+  std::atomic<size_t> counter{0};
+  std::atomic<int> failed{0};
+  const int threads = int(std::min<int64_t>(p.threads, int64_t(list.size())));
+  auto work = [&] {
+    char* memory = scratch.at_least(bytes);
+    if (!memory) {
+      failed = 1;
+      return;
+    }
+    for (size_t mine = counter++; mine < list.size(); mine = counter++) {
+      char* pair = pairs.each ? pairs.of(p, list[mine]) : nullptr;
+      if (pairs.each && !pair) {
+        failed = 1;
+        return;
+      }
+      for (Pass pass : passes) run(p, pass, list[mine], memory, pair);
+    }
+  };
+  if (threads <= 1) {
+    work();
+  } else {
+#pragma omp parallel num_threads(threads)
+    work();
+  }
+  return failed;
+}
+
+// Sums the score gradients over the batch (and over the heads that share a bias), always in the same order.
+template <class T>
+void reduce_bias(const sb_problem& p, const Pairs& pairs) {
+  const bool shared_pattern = p.pattern_heads == 1, shared_bias = shared_pattern && p.bias_stride == 0;
+  T* out = static_cast<T*>(p.grad_bias);
+  const int64_t heads = p.heads, kept_heads = shared_bias ? 1 : heads;
+#pragma omp parallel for num_threads(int(p.threads)) schedule(static)
+  for (int64_t h = 0; h < kept_heads; ++h) {
+    const int64_t* starts = p.rows.starts + (shared_pattern ? 0 : h * (p.length + 1));
+    const int64_t first = starts[0], count = starts[p.length] - first;
+    T* sums = out + (shared_pattern ? h * p.bias_stride : first);
+    for (int64_t e = 0; e < count; ++e) sums[e] = 0;
+    for (int64_t b = 0; b < p.batch; ++b) {
+      for (int64_t g = h; g < (shared_bias ? heads : h + 1); ++g) {
+        const T* slopes = reinterpret_cast<const T*>(pairs.all + (b * heads + g) * pairs.each) + 1;
+        for (int64_t e = 0; e < count; ++e) sums[e] += slopes[2 * e];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int sb_best_isa() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    return SB_AVX512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return SB_AVX2;
+#endif
+  return SB_PORTABLE;
+}
+
+int sb_forward(const sb_problem* problem) {
+  if (problem->batch * problem->heads * problem->length == 0) return 0;
+  return run_pieces(*problem, {FORWARD}, {});
+}
+
+int sb_backward(const sb_problem* problem) {
+  const sb_problem& p = *problem;
+  if (p.batch * p.heads * p.length == 0) return 0;
+  Pairs pairs;
+  pairs.each = std::max<int64_t>(64, (2 * largest_head(p) * int64_t(element_size(p)) + 63) / 64 * 64);
+  // Whole heads go through both passes at once, their pairs still in cache.
+  const bool together = whole_heads(p) && !p.grad_bias;
+  if (!together) {
+    pairs.all = static_cast<char*>(std::aligned_alloc(64, size_t(p.batch * p.heads * pairs.each)));
+    if (!pairs.all) return 1;
+  }
+  int failed;
+  if (whole_heads(p)) {
+    failed = run_pieces(p, {BACKWARD_ROWS, BACKWARD_COLUMNS}, pairs);
+  } else {
+    failed = run_pieces(p, {BACKWARD_ROWS}, pairs);
+    if (!failed) failed = run_pieces(p, {BACKWARD_COLUMNS}, pairs);
+  }
+  if (!failed && p.grad_bias) {
+    if (p.dtype == SB_FLOAT64) {
+      reduce_bias<double>(p, pairs);
+    } else {
+      reduce_bias<float>(p, pairs);
+    }
+  }
+  std::free(pairs.all);
+  return failed;
+}
+
+void sb_survivors(const sb_problem* problem, int64_t batch, int64_t head, uint8_t* survives) {
+  const sb_problem& p = *problem;
+  const SB_NAMESPACE::Dropout dropout(p.dropout, p.seed, batch, head);
+  const int64_t pattern_head = p.pattern_heads == 1 ? 0 : head;
+  const int64_t* starts = p.rows.starts + pattern_head * (p.length + 1);
+  const int64_t tokens = p.lengths ? p.lengths[batch] : p.length;
+  // An anchored last token is drawn where it stands, not where the pattern has it.
+  auto place = [&](int64_t i) { return p.token && i == p.length - 1 ? tokens - 1 : i; };
+  for (int64_t i = 0; i < p.length; ++i) {
+    const uint64_t row = dropout.row_key(place(i));
+    for (int64_t e = starts[i]; e < starts[i + 1]; ++e)
+      survives[e - starts[0]] = dropout.survives(row, int32_t(place(p.rows.others[e])));
+  }
+}
+}

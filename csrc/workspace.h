@@ -1,0 +1,114 @@
+// The memory one task works in, carved out of a block that its thread keeps from call to call.
+#pragma once
+#include "dropout.h"
+#include "sweep.h"
+
+namespace SB_NAMESPACE {
+
+struct Arena {
+  char* at;
+  template <class T>
+  SB_INLINE T* take(int64_t count) {
+    T* taken = reinterpret_cast<T*>(at);
+    at += (count * int64_t(sizeof(T)) + 63) / 64 * 64;
+    return taken;
+  }
+};
+
+SB_INLINE int64_t up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
+
+template <class In>
+SB_INLINE In* row_of(const sb_tensor& t, int64_t batch, int64_t head, int64_t row) {
+  return static_cast<In*>(t.data) + batch * t.batch + head * t.head + row * t.row;
+}
+
+// Rows of a tensor as the kernel reads them: in place where they lie one after another, else packed as they are needed.
+template <class In, class T, class NV>
+struct Source {
+  const In* first;
+  int64_t stride, size;
+  NV nv;
+  T* packed;  // null: in place
+
+  SB_INLINE Source(const sb_tensor& t, const Task& task, int64_t size, NV nv, T* room)
+      : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(size), nv(nv), packed(room) {
+    if (sizeof(In) == sizeof(T) && stride == size && size == int(nv) * Simd<T>::width) packed = nullptr;
+  }
+  SB_INLINE void pack(int64_t from, int64_t to) const {
+    if (packed) bring_rows(from, to, T(1), packed + from * (int64_t(nv) * Simd<T>::width));
+  }
+  SB_INLINE Rows<T, NV> rows() const { return {packed ? packed : reinterpret_cast<const T*>(first), nv}; }
+  // Rows of one head lie far apart and no hardware foresees the next one: it is asked for 16 rows early.
+  SB_APART void bring_rows(int64_t from, int64_t to, T factor, T* room) const {
+    const int64_t padded = int64_t(nv) * Simd<T>::width;
+    for (int64_t i = from; i < to; ++i, room += padded) {
+      prefetch_row(first + (i + 16) * stride, size * sizeof(In));
+      bring_row(first + i * stride, room, size, padded, factor);
+    }
+  }
+};
+
+// Rows of a tensor as the kernel writes them: in place where types and sizes allow, else through a buffer.
+template <class In, class T>
+struct Sink {
+  In* first;
+  int64_t stride, size;
+  T* buffer;  // null: in place
+  bool past;  // results go past the caches
+
+  // Past the caches only what would not stay in them until someone reads it.
+  static constexpr int64_t large = int64_t(4) << 20;
+
+  SB_INLINE Sink(const sb_problem& p, const sb_tensor& t, const Task& task, int64_t padded, T* room)
+      : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(p.size), buffer(room) {
+    if (sizeof(In) == sizeof(T) && size == padded) buffer = nullptr;
+    const int64_t strides = (t.row | t.head | t.batch) * int64_t(sizeof(In));
+    past = !buffer && uintptr_t(t.data) % 64 == 0 && strides % 64 == 0 &&
+           p.batch * p.heads * p.length * p.size * int64_t(sizeof(In)) >= large;
+  }
+  SB_INLINE In* row(int64_t i) const { return first + i * stride; }
+  SB_INLINE T* target(int64_t i) const { return buffer ? buffer : reinterpret_cast<T*>(row(i)); }
+  SB_INLINE void done(int64_t i) const {
+    if (buffer) send_row(buffer, row(i), size, T(1));
+  }
+  SB_INLINE void clear(int64_t from, int64_t to) const {
+    for (int64_t i = from; i < to; ++i) clear_row(row(i), size);
+  }
+};
+
+// The long lines of one task, with what each has gathered so far.
+template <class T>
+struct LongLines {
+  Line lines[SB_MAX_LONG];
+  int64_t index[SB_MAX_LONG];  // the line's own position, -1 when this example does not reach it
+  int cursor[SB_MAX_LONG];
+  T* sums[SB_MAX_LONG];
+  T* values[SB_MAX_LONG];
+
+  SB_APART LongLines(const Frame& f, const Task& task, Arena& arena, int64_t padded_sum) {
+    for (int s = 0; s < SB_MAX_LONG; ++s) index[s] = -1;
+    if (!task.longs) return;
+    for (int s = 0; s < SB_MAX_LONG && f.longs()[s] >= 0; ++s) {
+      int64_t i = f.longs()[s];
+      if (f.moved && i == f.p.length - 1) {
+        i = f.length - 1;
+      } else if (i >= f.length - f.moved) {
+        continue;
+      }
+      if (i < 0) continue;
+      index[s] = i;
+      cursor[s] = 0;
+      lines[s] = f.line(i, f.moved ? arena.take<int32_t>(f.p.length) : nullptr);
+      sums[s] = arena.take<T>(padded_sum);
+      values[s] = arena.take<T>(lines[s].count + 64);
+      for (int64_t c = 0; c < padded_sum; ++c) sums[s][c] = 0;
+    }
+  }
+  // How many of line s's next entries lie below `to`.
+  SB_INLINE int ready(int s, int64_t to) const {
+    const Line& l = lines[s];
+    return Frame::below(l.others + cursor[s], l.others + l.count, to);
+  }
+};
+
+}  // namespace SB_NAMESPACE

@@ -1,0 +1,110 @@
+"""The C++ kernel as ctypes sees it: where it is, its structures, its functions, after csrc/sparse_attention.h.
+
+No torch headers are involved. The library asks for `libgomp.so.1`, the name of the copy that torch brings and has
+loaded by the time we get here, so both share one OpenMP runtime and one set of threads.
+"""
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import torch  # noqa: F401  loads the OpenMP runtime that the library then shares
+
+from sparsebert.errors import AttentionError
+
+TILE = 32  # lines worked on together
+MAX_LONG = 8  # long lines a head may have
+ISAS = ("portable", "avx2", "avx512")  # instruction sets in rising order; their positions are the kernel's numbers
+ISA_VARIABLE = "SPARSEBERT_ISA"
+
+_LIBRARY = Path(__file__).with_name("_sparse_kernel.so")
+_int64, _double, _pointer = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
+
+
+class Strided(ctypes.Structure):
+    """A tensor [batch, head, row, column] whose columns lie one after another; strides in elements."""
+
+    _fields_ = [("data", _pointer), ("batch", _int64), ("head", _int64), ("row", _int64)]
+
+
+class Side(ctypes.Structure):
+    """One side of an index: the rows or the columns."""
+
+    _fields_ = [(name, _pointer) for name in ("starts", "others", "entries", "low", "reach", "longs")]
+
+
+class Problem(ctypes.Structure):
+    """Everything one call needs."""
+
+    _fields_ = [
+        *((name, _int64) for name in ("batch", "heads", "length", "size", "pattern_heads", "kept")),
+        *((name, Side) for name in ("rows", "columns")),
+        ("lengths", _pointer),
+        ("token", _int64),
+        ("scale", _double),
+        ("dropout", _double),
+        ("seed", ctypes.c_uint64),
+        *((name, Strided) for name in ("query", "key", "value", "out")),
+        *((name, Strided) for name in ("grad_out", "grad_query", "grad_key", "grad_value")),
+        ("bias", _pointer),
+        ("bias_stride", _int64),
+        ("grad_bias", _pointer),
+        ("weights", _pointer),
+        ("dtype", _int64),
+        ("threads", _int64),
+        ("isa", _int64),
+    ]
+
+
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "sb_forward": (ctypes.c_int, [ctypes.POINTER(Problem)]),
+    "sb_backward": (ctypes.c_int, [ctypes.POINTER(Problem)]),
+    "sb_best_isa": (ctypes.c_int, []),
+    "sb_survivors": (None, [ctypes.POINTER(Problem), _int64, _int64, _pointer]),
+    "sb_crop_count": (_int64, [_pointer] * 2 + [_int64] * 4),
+    "sb_crop": (None, [_pointer] * 2 + [_int64] * 4 + [_pointer] * 3),
+    "sb_transpose": (None, [_pointer] * 2 + [_int64] * 2 + [_pointer] * 3),
+    "sb_survey": (None, [_pointer] * 3 + [_int64] * 2 + [_pointer] * 3),
+    "sb_offsets_count": (_int64, [_pointer] * 2 + [_int64] * 3),
+    "sb_offsets": (None, [_pointer] * 2 + [_int64] * 3 + [_pointer] * 2),
+}
+
+
+def is_built() -> bool:
+    """Whether the kernel was compiled when the package was installed."""
+    return _LIBRARY.exists()
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The loaded kernel, or a sentence that says how to get it."""
+    if not is_built():
+        raise AttentionError(
+            "the C++ kernel of backend='sparse' was not built with this installation; install a C++17 compiler with "
+            "OpenMP (for instance g++) and reinstall sparsebert, or use backend='sdpa'"
+        )
+    try:
+        loaded = ctypes.CDLL(str(_LIBRARY))
+    except OSError as error:
+        raise AttentionError(
+            f"the C++ kernel of backend='sparse' cannot be loaded ({error}); reinstall sparsebert on this machine, "
+            "or use backend='sdpa'"
+        ) from error
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = result, arguments
+    return loaded
+
+
+def isa() -> int:
+    """The instruction set to run: the best this processor has, or what SPARSEBERT_ISA names."""
+    best = int(library().sb_best_isa())
+    name = os.environ.get(ISA_VARIABLE)
+    if not name:
+        return best
+    if name not in ISAS or ISAS.index(name) > best:
+        able = ", ".join(ISAS[: best + 1])
+        raise AttentionError(f"{ISA_VARIABLE} names {name!r}, but this processor can run {able}; set it to one of them")
+    return ISAS.index(name)

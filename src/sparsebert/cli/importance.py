@@ -1,0 +1,85 @@
+"""`sparsebert importance`: which kinds of entries does attention need?"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def importance(
+    model: Annotated[str, typer.Option(help="minilm, a model folder, a hub id, or scratch:tiny|mini|base.")],
+    corpus: Annotated[Path, typer.Option(help="A folder made by sparsebert prepare.")],
+    steps: Annotated[int, typer.Option(help="Optimiser steps.")],
+    out: Annotated[Path, typer.Option(help="The run folder; an unfinished run in it is resumed.")],
+    length: Annotated[int, typer.Option(help="Tokens in a row.")] = 128,
+    batch_size: Annotated[int, typer.Option(help="Rows a step, over all ranks.")] = 32,
+    method: Annotated[
+        str, typer.Option(help="gate: learn a soft P beside the weights. attention: average trained attention maps.")
+    ] = "gate",
+    beside: Annotated[
+        Path | None, typer.Option(help="A finished importance run of the other method, to draw both side by side.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of new weights, batches and dropout.")] = 0,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other setting: rate=0.02, learning_rate=1e-4, anchor=token ..."),
+    ] = None,
+) -> None:
+    """Learn how much every entry of the attention matrix matters, and sum it up by category.
+
+    Ends with a table (mean over heads, 95 % bootstrap interval over heads, rank), one sentence about the diagonal,
+    and importance.png in the run folder. The same command on the same folder resumes.
+
+    Examples:
+
+    sparsebert importance --model minilm --corpus corpus --steps 300 --out importance
+
+    sparsebert importance --model minilm --corpus corpus --steps 300 --method attention --beside importance --out maps
+    """
+    from sparsebert.cli.options import settings_from
+    from sparsebert.errors import ConfigError
+    from sparsebert.training.gate_runs import resolve, run_gate
+    from sparsebert.training.launch import is_main
+    from sparsebert.training.progress import for_this_terminal
+
+    if method not in ("gate", "attention"):
+        raise ConfigError(f"--method is {method!r}; expected gate or attention")
+    given: dict[str, Any] = {
+        "kind": "soft" if method == "gate" else "attention",
+        "model": model,
+        "corpus": corpus,
+        "steps": steps,
+        "length": length,
+        "batch_size": batch_size,
+        "seed": seed,
+    }
+    run = resolve(given, settings_from(set_))
+    run_gate(run, out, for_this_terminal("importance") if is_main() else None)
+    if is_main():
+        _report(out, beside, seed)
+
+
+def _report(out: Path, beside: Path | None, seed: int) -> None:
+    from sparsebert.training.categories import tabulate
+    from sparsebert.training.importance import load_importance
+
+    table = tabulate(load_importance(out), seed)
+    typer.echo(f"{table.as_text()}\n\n{table.verdict()}")
+    if beside is not None:
+        _draw_both(out, beside, seed)
+
+
+def _draw_both(out: Path, beside: Path, seed: int) -> None:
+    from sparsebert.errors import ConfigError
+    from sparsebert.patterns.figures import save_figure
+    from sparsebert.training.categories import tabulate
+    from sparsebert.training.figures import contrast_figure
+    from sparsebert.training.importance import ATTENTION, load_importance
+
+    is_attention = [(folder / ATTENTION).is_file() for folder in (out, beside)]
+    if is_attention[0] == is_attention[1]:
+        raise ConfigError(f"{out} and {beside} used the same method; --beside needs a run of the other one")
+    learned, trained = (beside, out) if is_attention[0] else (out, beside)
+    both = [(values, tabulate(values, seed)) for values in map(load_importance, (learned, trained))]
+    save_figure(contrast_figure(*both), out / "contrast.png")
+    typer.echo(f"both methods side by side: {out / 'contrast.png'}")

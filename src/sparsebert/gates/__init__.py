@@ -1,0 +1,28 @@
+"""How a pattern is learned: a gate gives every entry a value in [0, 1] with a gradient, and freezes to a pattern.
+
+settings (presets) -> Soft | Unstructured | Structured -> sampling, penalty -> freezing -> Pattern
+"""
+
+from sparsebert.gates.gate import Diagonal, Gate, Method
+from sparsebert.gates.schedules import Schedule, constant
+from sparsebert.gates.settings import PRESETS, Relaxation, Settings, preset
+from sparsebert.gates.storage import load, save
+from sparsebert.gates.structured import Structured
+from sparsebert.gates.unstructured import Soft, Unstructured
+
+__all__ = [
+    "PRESETS",
+    "Diagonal",
+    "Gate",
+    "Method",
+    "Relaxation",
+    "Schedule",
+    "Settings",
+    "Soft",
+    "Structured",
+    "Unstructured",
+    "constant",
+    "load",
+    "preset",
+    "save",
+]

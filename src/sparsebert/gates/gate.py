@@ -1,0 +1,288 @@
+"""Gate: what every learned gate shares, written once in terms of units.
+
+    alpha -> logits [heads, units] -> sample (or mean) -> values [heads, n, n]      what attention uses
+                                   -> expected density -> penalty, dual ascent      what makes it sparse
+                                   -> freeze()         -> Pattern                   what is kept in the end
+
+A unit is what is kept or dropped as a whole: an offset, an entry, or a pair of entries. `sizes` says how many
+entries a unit stands for, `fixed` how many a head keeps whatever is learned.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from sparsebert.errors import GateError
+from sparsebert.gates.freezing import keep_within
+from sparsebert.gates.sampling import gumbel_sigmoid, hard_concrete, kept_probability, logistic_noise, mean_gate
+from sparsebert.gates.schedules import Schedule
+from sparsebert.gates.settings import Relaxation, Settings
+from sparsebert.patterns import Anchor, Pattern, full
+
+Diagonal = Literal["learned", "keep", "drop"]
+Method = Literal["threshold", "sample"]
+Made = TypeVar("Made")
+# AdamW for alpha: no decay, no warm-down, no clipping beside the weights' gradients; and the gradient of a single
+# entry is so small that BERT's epsilon would drown it.
+ALPHA_GROUP: dict[str, Any] = {"weight_decay": 0.0, "schedule": "constant", "clip": False, "eps": 1e-8}
+
+
+class Gate(nn.Module, ABC):
+    """A pattern while it is learned: a float in [0, 1] for every entry, with a gradient."""
+
+    sizes: Tensor
+    dual: Tensor
+    step: Tensor
+
+    def __init__(
+        self,
+        length: int,
+        heads: int,
+        settings: Settings,
+        sizes: np.ndarray,
+        *,
+        sparsity: float | None,
+        penalty: float,
+        steps: int,
+        anchor: Anchor,
+    ) -> None:
+        super().__init__()
+        _check(length, heads, sparsity, penalty, steps)
+        self.length, self.heads, self.settings, self.anchor = length, heads, settings, anchor
+        self.sparsity, self.penalty_weight, self.steps = sparsity, penalty, steps
+        self.register_buffer("sizes", torch.from_numpy(sizes.astype(np.int64)), persistent=False)
+        self.register_buffer("dual", torch.zeros((), dtype=torch.float64))  # lambda of the target sparsity
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        self._noise: Tensor | None = None
+        self.drawn_at = (0, 0, -1)  # seed, step, micro of the sample in use
+        self._fresh = False
+        self._cache: dict[str, Any] = {}
+
+    # What each kind of gate says about itself
+
+    @property
+    @abstractmethod
+    def fixed(self) -> int:
+        """Entries of a head that are kept whatever is learned."""
+
+    @property
+    @abstractmethod
+    def on_diagonal(self) -> Bool[np.ndarray, " units"]:
+        """Units that lie on the diagonal."""
+
+    @abstractmethod
+    def logits(self) -> Float[Tensor, "heads units"]:
+        """The log-odds of keeping each unit."""
+
+    @abstractmethod
+    def spread(self, units: Float[Tensor, "heads units"]) -> Float[Tensor, "heads n n"]:
+        """Unit values at their entries; what is always kept is 1."""
+
+    @abstractmethod
+    def pattern_of(self, keep: Bool[np.ndarray, "heads units"]) -> Pattern:
+        """The pattern that keeps these units and what is always kept."""
+
+    @abstractmethod
+    def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
+        """What attend() is given for this gate, inside the pattern the model already has."""
+
+    @abstractmethod
+    def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
+        """Groups for AdamW, with alpha's own learning rate."""
+
+    # Sampling
+
+    @property
+    def relaxation(self) -> Relaxation:
+        return self.settings.relaxation
+
+    @property
+    def c(self) -> float:
+        return self.settings.c
+
+    @property
+    def temperature(self) -> float:
+        return self.settings.temperature.at(int(self.step), self.steps)
+
+    def resample(self, seed: int, step: int, micro: int = 0) -> None:
+        """Draw the noise of one micro-batch; every layer and every sequence of it share the sample."""
+        self.step.fill_(step)
+        self.drawn_at = (seed, step, micro)
+        self._noise = None
+        if self.settings.sampling != "mean":
+            self._noise = logistic_noise(
+                self.heads, len(self.sizes), seed=seed, step=step, micro=micro, device=self.sizes.device
+            )
+        self._fresh = True
+        self.forget()
+
+    def before_forward(self, training: bool) -> None:
+        """Called before each forward of an attached model: every training forward sees a sample of its own."""
+        self.train(training)
+        if training and not self._fresh:
+            seed, step, micro = self.drawn_at
+            self.resample(seed, int(self.step), micro + 1 if step == int(self.step) else 0)
+        self._fresh = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Compute the sample in use anew: its graph was used up by a backward pass."""
+        self._cache.clear()
+
+    def units(self) -> Float[Tensor, "heads units"]:
+        """The sample in use, one value a unit; without noise in evaluation."""
+        return self.cached("units", self._sample)
+
+    def values(self) -> Float[Tensor, "heads n n"]:
+        """The sample in use at its entries, computed once for all layers."""
+        return self.cached("values", lambda: self.spread(self.units()))
+
+    def dense_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
+        """What attend() is given for [heads, n, n] gate values."""
+        if pattern is None and self.anchor == "token":
+            # A pattern that excludes nothing carries the anchor.
+            pattern = self.cached("anchor", lambda: full(self.length).anchored("token"))
+        return {"pattern": pattern, "gate": self.values(), "relaxation": self.relaxation, "c": self.c}
+
+    def _sample(self) -> Tensor:
+        hard = self.settings.sampling == "hard"
+        if self._noise is None or not self.training:
+            return mean_gate(self.logits(), self.settings.distribution, hard=hard)
+        draw = gumbel_sigmoid if self.settings.distribution == "gumbel_sigmoid" else hard_concrete
+        return draw(self.logits(), self._noise, self.temperature, hard=hard)
+
+    def cached(self, name: str, make: Callable[[], Made]) -> Made:
+        """What `make` gives, made once for a forward."""
+        # An optimiser changes parameters in place, which their version counters show.
+        state = (torch.is_grad_enabled(), self.training, *(parameter._version for parameter in self.parameters()))
+        if self._cache.get("state") != state:
+            self._cache = {"state": state}
+        if name not in self._cache:
+            self._cache[name] = make()
+        made: Made = self._cache[name]
+        return made
+
+    # Sparsity
+
+    def probabilities(self) -> Float[Tensor, "heads units"]:
+        """How likely each unit is kept."""
+        return kept_probability(self.logits(), self.settings.distribution, self.temperature)
+
+    def expected_density(self) -> Float[Tensor, ""]:
+        """The share of entries kept on average, over all n²."""
+        return self._density_of(self.probabilities())
+
+    def _density_of(self, units: Tensor) -> Tensor:
+        learned = (units * self.sizes).sum(-1).mean()
+        return (learned + self.fixed) / self.length**2
+
+    def target_density(self, step: int | None = None) -> float | None:
+        """Where the density should be at a step: led down over the first part of the run."""
+        if self.sparsity is None:
+            return None
+        share = self.fixed / self.length**2
+        start = share + (1 - share) * self.settings.initial_density
+        path = Schedule("linear", start, min(1.0 - self.sparsity, start), self.settings.lead)
+        return path.at(int(self.step) if step is None else step, self.steps)
+
+    def penalty(self) -> Float[Tensor, ""]:
+        """What to add to the loss, once per optimiser step (the mean over micro-batches and ranks).
+
+        lambda times the sum of |M| over heads x n x n (the paper), or, towards a target sparsity, an augmented
+        Lagrangian whose lambda after_step() moves.
+        """
+        target = self.target_density()
+        if target is None and self.penalty_weight == 0:
+            return self.sizes.new_zeros((), dtype=torch.float32)
+        expected = self.settings.penalty_on == "expected" or self.settings.sampling == "mean"
+        density = self.expected_density() if expected else self._density_of(self.units())
+        if target is None:
+            return self.penalty_weight * self.heads * self.length**2 * density
+        gap = density - target
+        return float(self.dual) * gap + 0.5 * self.settings.stiffness * gap.square()
+
+    @torch.no_grad()
+    def after_step(self, step: int) -> None:
+        """Dual ascent on lambda towards the target, and on to the next step."""
+        self.step.fill_(step)
+        target = self.target_density()
+        if target is not None:
+            gap = float(self.expected_density()) - target
+            self.dual.add_(self.settings.dual_rate / self.steps * gap).clamp_(min=0.0)
+        self.step.fill_(step + 1)
+        self.forget()
+
+    # Freezing
+
+    @torch.no_grad()
+    def freeze(
+        self,
+        sparsity: float | None = None,
+        *,
+        method: Method | None = None,
+        diagonal: Diagonal = "learned",
+        assured: float = 0.5,
+    ) -> Pattern:
+        """The pattern learned so far.
+
+        sparsity: the nearest reachable pattern to it (the gate's own target by default; see gates/freezing.py how
+        heads share the entries, `assured` being the part of an even share every head gets). Without one, method
+        "threshold" keeps what is likelier kept than not, "sample" takes the draw in use. diagonal: "keep" or "drop" it
+        whatever was learned.
+        """
+        logits = self.logits().double().cpu().numpy()
+        forced = np.broadcast_to(self.on_diagonal & (diagonal == "keep"), logits.shape)
+        barred = np.broadcast_to(self.on_diagonal & (diagonal == "drop"), logits.shape)
+        wanted = self.sparsity if sparsity is None and method is None else sparsity
+        if wanted is None:
+            keep = self._undirected(method or self.settings.freezing, logits)
+        else:
+            keep = self._nearest(wanted, np.where(forced | barred, -np.inf, logits), forced, diagonal, assured)
+        pattern = self.pattern_of((keep | forced) & ~barred)
+        return pattern.without_diagonal() if diagonal == "drop" else pattern
+
+    def _undirected(self, method: Method, logits: np.ndarray) -> np.ndarray:
+        if method == "threshold":
+            return logits > 0
+        seed, step, micro = self.drawn_at
+        device = torch.device("cpu")
+        noise = logistic_noise(*logits.shape, seed=seed, step=step, micro=max(micro, 0), device=device)
+        return np.asarray(logits + noise.double().numpy() > 0)
+
+    def _nearest(
+        self, sparsity: float, scores: np.ndarray, forced: np.ndarray, diagonal: Diagonal, assured: float
+    ) -> np.ndarray:
+        if not 0.0 <= sparsity <= 1.0:
+            raise GateError(f"sparsity is {sparsity}; it must lie between 0 and 1")
+        entries = self.heads * self.length**2
+        sizes = self.sizes.cpu().numpy()
+        always = self.heads * (self.fixed - (self.fixed_on_diagonal if diagonal == "drop" else 0))
+        always += int((forced * sizes).sum())
+        budget = round((1.0 - sparsity) * entries) - always
+        if budget < -0.005 * entries:
+            raise GateError(
+                f"sparsity {sparsity:.4f} cannot be reached: {always} of {entries} entries are always kept; "
+                f"ask for at most {1 - always / entries:.4f}"
+            )
+        return keep_within(scores, sizes, max(budget, 0), entries=entries, assured=assured)
+
+    @property
+    def fixed_on_diagonal(self) -> int:
+        """Entries of a head's diagonal that are kept whatever is learned."""
+        return self.length - int(self.sizes.cpu().numpy()[self.on_diagonal].sum())
+
+
+def _check(length: int, heads: int, sparsity: float | None, penalty: float, steps: int) -> None:
+    if length < 3 or heads < 1 or steps < 1:
+        raise GateError(f"a gate of length {length}, {heads} heads and {steps} steps cannot be; at least 3, 1 and 1")
+    if sparsity is not None and penalty:
+        raise GateError("both a penalty and a target sparsity are given; the target sets the penalty, so leave one out")
+    if sparsity is not None and not 0.0 < sparsity < 1.0:
+        raise GateError(f"the target sparsity is {sparsity}; it must lie between 0 and 1")
+    if not penalty >= 0.0:
+        raise GateError(f"the penalty is {penalty}; it must be at least 0")

@@ -1,0 +1,105 @@
+"""One learned gate per head and distance |i - j| (DAM_s)."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from sparsebert import draws
+from sparsebert.errors import GateError
+from sparsebert.gates.gate import ALPHA_GROUP, Gate
+from sparsebert.gates.lines import explored, lines_pattern
+from sparsebert.gates.settings import preset
+from sparsebert.gates.starting import initial_logits
+from sparsebert.patterns import Anchor, Pattern, from_offsets
+
+_LONGEST_DENSE = 256  # positions; beyond it only the sampled lines are ever held
+
+
+class Structured(Gate):
+    """n - 2 values a head, the distances 0 to n - 3 inside the border, which is always kept.
+
+    Both Gumbel noises of a sample are shared along a line, so a line is kept or dropped as a whole, and the frozen
+    pattern is a list of offsets that can be rebuilt at any length. Distance 0 is learned like the others: whether a
+    token needs itself is the question.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        heads: int,
+        *,
+        sparsity: float | None = None,
+        penalty: float = 0.0,
+        steps: int = 1000,
+        seed: int = 0,
+        anchor: Anchor = "position",
+        settings: str = "default",
+        **changes: Any,
+    ) -> None:
+        chosen = preset(settings, **changes)
+        edge = 2 if chosen.border else 0
+        units = np.arange(length - edge)
+        sizes = np.where(units == 0, 1, 2) * (length - edge - units)
+        super().__init__(length, heads, chosen, sizes, sparsity=sparsity, penalty=penalty, steps=steps, anchor=anchor)
+        self.alpha = nn.Parameter(initial_logits(heads, len(units), chosen, seed))
+        self.is_sparse = chosen.path == "sparse" or (chosen.path == "auto" and length > _LONGEST_DENSE)
+        if self.is_sparse and chosen.relaxation == "multiplicative":
+            raise GateError("the sparse path has a bias per entry; choose relaxation='log' or 'additive' for it")
+
+    @property
+    def fixed(self) -> int:
+        return 4 * self.length - 4 if self.settings.border else 0
+
+    @property
+    def on_diagonal(self) -> Bool[np.ndarray, " units"]:
+        return np.asarray(np.arange(len(self.sizes)) == 0)
+
+    def logits(self) -> Float[Tensor, "heads units"]:
+        return self.alpha
+
+    def spread(self, units: Float[Tensor, "heads units"]) -> Float[Tensor, "heads n n"]:
+        distances, border = _places(self.length, len(self.sizes), units.device)
+        lines = units.index_select(1, distances).view(self.heads, self.length, self.length)
+        return lines.masked_fill(border, 1.0) if self.settings.border else lines
+
+    def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
+        if not self.is_sparse:
+            return self.dense_arguments(pattern)
+        if pattern is not None:
+            raise GateError("a search on the sparse path finds the whole pattern; take the model's own off first")
+        return self.cached("lines", self._sampled_lines)
+
+    def pattern_of(self, keep: Bool[np.ndarray, "heads units"]) -> Pattern:
+        distances = [np.flatnonzero(head).tolist() for head in keep]
+        offsets = [sorted({sign * distance for distance in head for sign in (-1, 1)}) for head in distances]
+        return from_offsets(self.length, offsets, border=self.settings.border, anchor=self.anchor)
+
+    def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
+        rate = weights_rate if self.settings.rate is None else self.settings.rate
+        return [{"params": [self.alpha], "lr": rate, **ALPHA_GROUP}]
+
+    def _sampled_lines(self) -> dict[str, Any]:
+        """The lines of this sample as a pattern, with their values as a bias."""
+        units = self.units()
+        chance = self.settings.explore if self.training else 0.0
+        seed, step, micro = self.drawn_at
+        draw = draws.generator(seed, "gates/explore", step, max(micro, 0)).random(tuple(units.shape))
+        keep, weights = explored(units, draw, chance)
+        pattern, places = lines_pattern(self.length, keep, self.settings.border, self.anchor)
+        bias = weights.clamp(min=1e-30).log() if self.relaxation == "log" else -self.c * (1 - weights)
+        table = torch.cat([bias, bias.new_zeros(self.heads, 1)], dim=1).view(-1)
+        return {"pattern": pattern, "bias": table.index_select(0, torch.from_numpy(places).to(table.device))}
+
+
+@lru_cache(maxsize=8)
+def _places(length: int, units: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The unit of every entry, and which entries are the border."""
+    places = torch.arange(length, device=device)
+    inside = (places > 0) & (places < length - 1)
+    # Distances that only the border has stand for no unit; any index serves, for the border is filled with ones.
+    distances = (places[:, None] - places).abs().clamp(max=units - 1)
+    return distances.view(-1), ~(inside[:, None] & inside)

@@ -1,0 +1,102 @@
+"""One learned gate per entry: soft (the importance analysis) or sampled (DAM_u)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from sparsebert.gates.gate import ALPHA_GROUP, Gate
+from sparsebert.gates.settings import preset
+from sparsebert.gates.starting import initial_logits
+from sparsebert.patterns import Anchor, Pattern, from_keep
+
+
+class Unstructured(Gate):
+    """A value per entry; symmetric by default, so that i to j and j to i are one.
+
+    Single entries see little evidence. With settings.pooled the log-odds of an entry are those of its distance plus
+    those of its two positions, all shared, plus a term of its own that learns more slowly (settings.entry_share of
+    the rate): entries start from what lines and positions have in common and depart from it where they must.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    unit_of: Tensor
+
+    def __init__(
+        self,
+        length: int,
+        heads: int,
+        *,
+        sparsity: float | None = None,
+        penalty: float = 0.0,
+        steps: int = 1000,
+        seed: int = 0,
+        anchor: Anchor = "position",
+        settings: str = "default",
+        **changes: Any,
+    ) -> None:
+        chosen = preset(settings, **changes)
+        rows, columns = np.triu_indices(length) if chosen.symmetric else np.indices((length, length)).reshape(2, -1)
+        sizes = np.where(rows == columns, 1, 2) if chosen.symmetric else np.ones(len(rows), dtype=np.int64)
+        super().__init__(length, heads, chosen, sizes, sparsity=sparsity, penalty=penalty, steps=steps, anchor=anchor)
+        self.alpha = nn.Parameter(initial_logits(heads, len(rows), chosen, seed))
+        self.shared = nn.ParameterDict()
+        if chosen.pooled:
+            names = ["distance", "position"] if chosen.symmetric else ["distance", "query", "key"]
+            self.shared = nn.ParameterDict({name: torch.zeros(heads, length) for name in names})
+        self._place_entries(rows, columns)
+
+    @property
+    def fixed(self) -> int:
+        return 0
+
+    @property
+    def on_diagonal(self) -> Bool[np.ndarray, " units"]:
+        return np.asarray((self.rows == self.columns).cpu())
+
+    def logits(self) -> Float[Tensor, "heads units"]:
+        if not self.settings.pooled:
+            return self.alpha
+        query, key = ("position", "position") if self.settings.symmetric else ("query", "key")
+        shared = self.shared["distance"].index_select(1, (self.rows - self.columns).abs())
+        shared = shared + self.shared[query].index_select(1, self.rows)
+        logits: Tensor = self.alpha + shared + self.shared[key].index_select(1, self.columns)
+        return logits
+
+    def spread(self, units: Float[Tensor, "heads units"]) -> Float[Tensor, "heads n n"]:
+        return units.index_select(1, self.unit_of).view(self.heads, self.length, self.length)
+
+    def pattern_of(self, keep: Bool[np.ndarray, "heads units"]) -> Pattern:
+        dense = keep[:, self.unit_of.cpu().numpy()].reshape(self.heads, self.length, self.length)
+        return from_keep(dense, anchor=self.anchor)
+
+    def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
+        return self.dense_arguments(pattern)
+
+    def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
+        rate = weights_rate if self.settings.rate is None else self.settings.rate
+        own = rate * self.settings.entry_share if self.settings.pooled else rate
+        groups: list[dict[str, Any]] = [{"params": [self.alpha], "lr": own}]
+        if self.settings.pooled:
+            groups.append({"params": list(self.shared.values()), "lr": rate})
+        return [{**group, **ALPHA_GROUP} for group in groups]
+
+    def _place_entries(self, rows: np.ndarray, columns: np.ndarray) -> None:
+        unit_of = np.empty((self.length, self.length), dtype=np.int64)
+        unit_of[rows, columns] = np.arange(len(rows))
+        if self.settings.symmetric:
+            unit_of[columns, rows] = np.arange(len(rows))
+        self.register_buffer("rows", torch.from_numpy(rows), persistent=False)
+        self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
+        self.register_buffer("unit_of", torch.from_numpy(unit_of.reshape(-1)), persistent=False)
+
+
+class Soft(Unstructured):
+    """P = sigmoid(alpha), one value per entry and no noise: the importance analysis (Section 3.1)."""
+
+    def __init__(self, length: int, heads: int, **arguments: Any) -> None:
+        arguments = {"pooled": False, "rate": 2e-2, **arguments, "sampling": "mean"}
+        super().__init__(length, heads, **arguments)

@@ -1,0 +1,124 @@
+"""Which kinds of entries matter: importance by category, with an interval over heads, and what it says."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from sparsebert import draws
+
+NAMES = ("diagonal", "±1", "±2", "±3..5", "[CLS]", "[SEP]", "other")
+_LEVEL = 0.95
+_RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Category:
+    """One row of the table."""
+
+    name: str
+    mean: float  # over heads, of the mean importance of the category's entries
+    low: float  # of the bootstrap interval over heads
+    high: float
+    rank: int  # 1: the most important
+    entries: int  # of one head
+
+
+@dataclass(frozen=True)
+class Table:
+    """Importance by category; entries of the first or last row or column are [CLS] or [SEP], however near."""
+
+    rows: tuple[Category, ...]
+
+    def __getitem__(self, name: str) -> Category:
+        return next(row for row in self.rows if row.name == name)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [asdict(row) for row in self.rows]
+
+    def as_text(self) -> str:
+        """The table as lines of equal width."""
+        head = f"{'category':<10} {'mean':>7}   {'95 % interval':<17} {'rank':>4} {'entries':>8}"
+        lines = [
+            f"{row.name:<10} {row.mean:7.4f}   {row.low:.4f} .. {row.high:.4f}  {row.rank:>4} {row.entries:>8}"
+            for row in self.rows
+        ]
+        return "\n".join([head, *lines])
+
+    def as_markdown(self) -> str:
+        head = "| category | mean | 95 % interval | rank | entries |\n|---|---|---|---|---|"
+        rows = (
+            f"| {r.name} | {r.mean:.4f} | {r.low:.4f} .. {r.high:.4f} | {r.rank} | {r.entries} |" for r in self.rows
+        )
+        return "\n".join([head, *rows])
+
+    @property
+    def diagonal_is_lowest(self) -> bool:
+        """Below every other category, by more than the intervals."""
+        diagonal = self["diagonal"]
+        return all(diagonal.high < row.low for row in self.rows if row.name != "diagonal")
+
+    @property
+    def neighbours_are_highest(self) -> bool:
+        """±1 on top."""
+        return self["±1"].rank == 1
+
+    def verdict(self) -> str:
+        """One honest sentence: is the diagonal the least important here?"""
+        diagonal, lowest = self["diagonal"], max(self.rows, key=lambda row: row.rank)
+        top = min(self.rows, key=lambda row: row.rank)
+        if self.diagonal_is_lowest:
+            next_lowest = min((row for row in self.rows if row.name != "diagonal"), key=lambda row: row.low)
+            return (
+                f"The diagonal is the least important here: its mean {diagonal.mean:.3f} (interval up to "
+                f"{diagonal.high:.3f}) lies below every other category, the nearest being {next_lowest.name} from "
+                f"{next_lowest.low:.3f}; the most important is {top.name}."
+            )
+        if lowest.name == "diagonal":
+            rivals = ", ".join(row.name for row in self.rows if row.name != "diagonal" and row.low <= diagonal.high)
+            return (
+                f"The diagonal has the lowest mean here, {diagonal.mean:.3f}, but its interval overlaps that of "
+                f"{rivals}: this run does not settle it; more steps would help."
+            )
+        return (
+            f"The diagonal is not the least important here: it ranks {diagonal.rank} of {len(self.rows)}, and "
+            f"{lowest.name} is lowest with {lowest.mean:.3f}; the paper's finding does not show in this run."
+        )
+
+
+def categories(length: int) -> Int64[np.ndarray, "n n"]:
+    """The number in NAMES of every entry."""
+    places = np.arange(length)
+    distance = np.abs(places[:, None] - places)
+    number = np.full((length, length), NAMES.index("other"))
+    for name, nearest, furthest in (("±3..5", 3, 5), ("±2", 2, 2), ("±1", 1, 1), ("diagonal", 0, 0)):
+        number[(distance >= nearest) & (distance <= furthest)] = NAMES.index(name)
+    number[-1, :] = number[:, -1] = NAMES.index("[SEP]")
+    number[0, :] = number[:, 0] = NAMES.index("[CLS]")
+    return number
+
+
+def tabulate(importance: Float[np.ndarray, "heads n n"], seed: int = 0) -> Table:
+    """Mean importance of each category: over its entries, then over heads, with a bootstrap interval over heads."""
+    heads, length, _ = importance.shape
+    number = categories(length)
+    present = [index for index in range(len(NAMES)) if (number == index).any()]
+    means = np.stack([importance[:, number == index].mean(1) for index in present], axis=1)
+    drawn = draws.generator(seed, "importance/bootstrap").integers(0, heads, (_RESAMPLES, heads))
+    low, high = np.quantile(means[drawn].mean(1), [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    centre = means.mean(0)
+    ranks = np.argsort(np.argsort(-centre, kind="stable"), kind="stable") + 1
+    return Table(
+        tuple(
+            Category(
+                NAMES[index],
+                float(centre[place]),
+                float(low[place]),
+                float(high[place]),
+                int(ranks[place]),
+                int((number == index).sum()),
+            )
+            for place, index in enumerate(present)
+        )
+    )

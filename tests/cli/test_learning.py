@@ -1,0 +1,63 @@
+"""importance, search, prune and demo from the command line, on a model small enough for a test."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from sparsebert import Pattern
+from sparsebert.cli import app
+from sparsebert.text import prepare_corpus
+
+RUNNER = CliRunner()
+
+
+def sparsebert(*arguments: object) -> str:
+    result = RUNNER.invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus") / "docs"
+    prepare_corpus(["builtin:python-docs"], folder, model="scratch:tiny", train_vocab=500, workers=1)
+    return folder
+
+
+def test_importance_prints_its_table_and_both_methods_can_be_drawn_side_by_side(corpus: Path, tmp_path: Path) -> None:
+    common = ["--model", "scratch:tiny", "--corpus", corpus, "--steps", 2, "--length", 24, "--batch-size", 4]
+    learned = sparsebert("importance", *common, "--out", tmp_path / "gate")
+    assert "95 % interval" in learned
+    assert "The diagonal" in learned
+    maps = [*common, "--method", "attention", "--beside", tmp_path / "gate", "--out", tmp_path / "maps"]
+    assert "contrast.png" in sparsebert("importance", *maps)
+    assert (tmp_path / "maps" / "contrast.png").is_file()
+    for extra in ([], ["--random"]):
+        out = tmp_path / "pruned.safetensors"
+        sparsebert("prune", tmp_path / "gate", "--sparsity", 0.9, "--out", out, *extra)
+        assert Pattern.load(out).sparsity == pytest.approx(0.9, abs=0.002)
+
+
+def test_search_says_what_it_found_and_a_finished_run_is_left_alone(corpus: Path, tmp_path: Path) -> None:
+    arguments = ["--model", "scratch:tiny", "--corpus", corpus, "--steps", 2, "--length", 24, "--batch-size", 4]
+    arguments += ["--sparsity", 0.7, "--set", "rate=0.1", "--out", tmp_path]
+    first = sparsebert("search", *arguments)
+    assert "% sparse, held-out MLM loss" in first
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
+    assert sparsebert("search", *arguments).splitlines()[-1] == first.splitlines()[-1]
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")} == before
+
+
+@pytest.mark.long
+def test_the_demo_writes_a_report_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    arguments = ["--out", tmp_path, "--model", "scratch:tiny", "--importance-steps", 2, "--search-steps", 2]
+    said = sparsebert("demo", *arguments, "--length", 24, "--sparsity", 0.7)
+    assert "The diagonal" in said
+    report = (tmp_path / "report.md").read_text()
+    for part in ("| diagonal |", "importance/importance.png", "search/pattern.png", "| 0 |"):
+        assert part in report
+    assert (tmp_path / "search" / "pattern.safetensors").is_file()
+    (tmp_path / "report.md").unlink()
+    assert "The diagonal" in sparsebert("demo", *arguments, "--length", 24, "--sparsity", 0.7)
+    assert (tmp_path / "report.md").read_text() == report

@@ -1,0 +1,263 @@
+"""Gates: shapes, symmetry, sharing along lines, densities, the target, freezing, files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsebert import Pattern, gates, patterns
+from sparsebert.attention import Relaxation as AttentionRelaxation
+from sparsebert.errors import FileError, GateError
+from sparsebert.gates import Gate, Relaxation
+
+KINDS = [gates.Structured, gates.Unstructured, gates.Soft]
+
+
+def trained(kind: type[Gate], length: int = 12, heads: int = 3, seed: int = 0, **arguments: object) -> Gate:
+    """A gate with some alphas, as if it had learned."""
+    gate = kind(length=length, heads=heads, **arguments)  # type: ignore[call-arg, arg-type]
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in gate.parameters():
+            parameter += torch.randn(parameter.shape, generator=generator)
+    return gate
+
+
+def test_gates_and_attention_know_the_same_relaxations() -> None:
+    assert Relaxation == AttentionRelaxation
+
+
+def test_a_structured_gate_has_n_minus_2_values_a_head_and_keeps_its_border() -> None:
+    gate = trained(gates.Structured)
+    gate.resample(0, 0)
+    values = gate.values()
+    assert gate.alpha.shape == (3, 10)
+    assert values.shape == (3, 12, 12)
+    for edge in (values[:, 0], values[:, -1], values[:, :, 0], values[:, :, -1]):
+        assert (edge == 1).all()
+
+
+def test_a_structured_sample_is_shared_along_every_line_and_both_directions() -> None:
+    gate = trained(gates.Structured)
+    gate.resample(0, 0)
+    inner = gate.values()[:, 1:-1, 1:-1]
+    for distance in range(10):
+        line = torch.diagonal(inner, distance, 1, 2)
+        assert (line == line[:, :1]).all()
+        assert torch.equal(line, torch.diagonal(inner, -distance, 1, 2))
+    assert torch.equal(torch.diagonal(inner, 3, 1, 2)[:, 0], gate.units()[:, 3])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_are_symmetric_in_the_unit_interval_and_drawn_apart_for_each_step(kind: type[Gate]) -> None:
+    gate = trained(kind)
+    gate.resample(0, 0)
+    first = gate.values().detach()
+    assert torch.equal(first, first.transpose(1, 2))
+    assert ((first >= 0) & (first <= 1)).all()
+    gate.resample(0, 1)
+    assert torch.equal(first, gate.values().detach()) == (kind is gates.Soft)
+    gate.resample(0, 0)
+    assert torch.equal(first, gate.values().detach())
+
+
+def test_a_free_unstructured_gate_has_a_value_for_each_direction() -> None:
+    gate = trained(gates.Unstructured, symmetric=False)
+    gate.resample(0, 0)
+    assert gate.alpha.shape == (3, 144)
+    assert not torch.equal(gate.values(), gate.values().transpose(1, 2))
+
+
+def test_soft_values_are_the_sigmoid_of_alpha() -> None:
+    gate = trained(gates.Soft)
+    rows, columns = np.triu_indices(12)
+    torch.testing.assert_close(gate.values()[:, rows, columns], torch.sigmoid(gate.alpha))
+
+
+def test_pooled_entries_share_what_their_distance_and_positions_learn() -> None:
+    gate = gates.Unstructured(length=6, heads=1)
+    with torch.no_grad():
+        gate.shared["distance"][0, 1] = 2.0
+        gate.shared["position"][0, 0] = 0.5
+    logits = torch.logit(gate.eval().values()[0])
+    torch.testing.assert_close(torch.diagonal(logits, 1), torch.tensor([2.5, 2.0, 2.0, 2.0, 2.0]))
+    assert float(logits[0, 0].detach()) == pytest.approx(1.0)
+
+
+def test_values_are_made_once_until_something_changes() -> None:
+    gate = trained(gates.Structured)
+    gate.resample(0, 0)
+    first = gate.values()
+    assert gate.values() is first
+    with torch.no_grad():
+        gate.alpha += 1.0
+    assert gate.values() is not first
+
+
+@pytest.mark.parametrize("kind", [gates.Structured, gates.Unstructured])
+def test_the_expected_density_is_the_mean_of_many_hard_samples(kind: type[Gate]) -> None:
+    gate = trained(kind, sampling="hard", temperature=1.0)
+    shares = []
+    for step in range(400):
+        gate.resample(0, step)
+        shares.append(float(gate.values().detach().mean()))
+    assert np.mean(shares) == pytest.approx(float(gate.expected_density().detach()), abs=0.01)
+
+
+def test_the_paper_penalty_is_lambda_times_the_sum_of_the_sample() -> None:
+    gate = trained(gates.Structured, settings="paper", penalty=0.01)
+    gate.resample(0, 0)
+    torch.testing.assert_close(gate.penalty(), 0.01 * gate.values().sum())
+    gate.penalty().backward()
+    assert gate.alpha.grad is not None
+    assert (gate.alpha.grad > 0).all()
+
+
+def test_a_gate_without_penalty_or_target_has_penalty_zero() -> None:
+    assert float(trained(gates.Soft).penalty().detach()) == 0.0
+
+
+@pytest.mark.parametrize("kind", [gates.Structured, gates.Unstructured])
+@pytest.mark.parametrize(("steps", "sparsity"), [(60, 0.8), (240, 0.9), (240, 0.95)])
+def test_dual_ascent_leads_the_expected_density_to_the_target(kind: type[Gate], steps: int, sparsity: float) -> None:
+    gate = kind(128, 2, sparsity=sparsity, steps=steps, rate=0.1)  # type: ignore[call-arg, arg-type]
+    optimiser = torch.optim.Adam([{k: g[k] for k in ("params", "lr")} for g in gate.parameter_groups(1e-4)])
+    wish = torch.randn(gate.logits().shape, generator=torch.Generator().manual_seed(0)) * gate.sizes / 1e5
+    for step in range(steps):
+        gate.resample(0, step)
+        optimiser.zero_grad()
+        (gate.penalty() - (wish * gate.units()).sum()).backward()
+        optimiser.step()
+        gate.after_step(step)
+    assert float(gate.expected_density().detach()) == pytest.approx(1 - sparsity, abs=0.03)
+    assert float(gate.dual) >= 0
+
+
+def test_the_dual_variable_and_the_step_are_saved() -> None:
+    gate = trained(gates.Structured, sparsity=0.7, steps=10)
+    gate.after_step(6)
+    assert {"alpha", "dual", "step"} == set(gate.state_dict())
+    assert float(gate.state_dict()["dual"]) > 0
+    assert int(gate.state_dict()["step"]) == 7
+
+
+# Freezing
+
+
+def test_a_frozen_structured_gate_is_a_list_of_offsets_with_a_border() -> None:
+    gate = gates.Structured(length=6, heads=1)
+    with torch.no_grad():
+        gate.alpha.fill_(-1.0)
+        gate.alpha[0, 1] = 1.0
+    frozen = gate.freeze()
+    expected = "######\n#.#..#\n##.#.#\n#.#.##\n#..#.#\n######"
+    assert frozen.picture() == expected
+    assert frozen.at(9) == patterns.from_offsets(9, [[-1, 1]], border=True)
+
+
+def test_dropping_the_diagonal_takes_the_corners_too_and_keeping_it_forces_it() -> None:
+    gate = trained(gates.Structured, length=20)
+    n = np.arange(20)
+    assert not gate.freeze(diagonal="drop").keep()[:, n, n].any()
+    assert gate.freeze(diagonal="keep").keep()[:, n, n].all()
+    without = gate.freeze(sparsity=0.7, diagonal="drop")
+    assert not without.keep()[:, n, n].any()
+    assert without.sparsity == pytest.approx(0.7, abs=0.005)
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from([(64, 4), (128, 2), (128, 12)]),
+    st.floats(0.5, 0.93),
+    st.integers(0, 50),
+    st.sampled_from(["learned", "drop", "keep"]),
+)
+def test_freezing_to_a_sparsity_comes_within_half_a_point(
+    kind: type[Gate], size: tuple[int, int], sparsity: float, seed: int, diagonal: gates.Diagonal
+) -> None:
+    gate = trained(kind, *size, seed=seed)
+    frozen = gate.freeze(sparsity=sparsity, diagonal=diagonal)
+    assert abs(frozen.sparsity - sparsity) <= 0.005
+    assert torch.equal(frozen.keep(), frozen.keep().transpose(1, 2))
+
+
+def test_every_head_gets_its_assured_part() -> None:
+    gate = gates.Structured(length=128, heads=4)
+    with torch.no_grad():
+        gate.alpha[0] = 5.0  # one head would take everything
+    frozen = gate.freeze(sparsity=0.8)
+    kept = [len(frozen.entries(head)) / 128**2 for head in range(4)]
+    assert min(kept) >= 0.03 + 0.5 * 0.17 - 0.016
+    assert kept[0] == max(kept)
+
+
+def test_ties_go_to_the_lower_unit_so_that_freezing_is_deterministic() -> None:
+    frozen = gates.Structured(length=40, heads=2).freeze(sparsity=0.8)
+    assert frozen == gates.Structured(length=40, heads=2).freeze(sparsity=0.8)
+    assert frozen.keep()[:, 5, 6].all()
+
+
+def test_a_frozen_structured_gate_never_has_an_empty_row() -> None:
+    assert trained(gates.Structured, length=40).freeze(sparsity=0.9).keep().any(-1).all()
+
+
+def test_more_sparsity_than_the_border_leaves_is_refused_with_what_can_be_reached() -> None:
+    with pytest.raises(GateError, match=r"at most 0\.969"):
+        gates.Structured(length=128, heads=2).freeze(sparsity=0.99)
+
+
+def test_official_freezes_the_draw_in_use_and_forces_no_border() -> None:
+    gate = trained(gates.Structured, settings="official")
+    gate.resample(4, 9)
+    assert torch.equal(gate.freeze().keep(), gate.values() > 0.5)
+    assert gate.alpha.shape == (3, 12)
+
+
+def test_the_anchor_is_handed_on_to_the_pattern() -> None:
+    assert gates.Structured(length=8, heads=1, anchor="token").freeze().anchor == "token"
+
+
+# Settings and files
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"length": 2},
+        {"heads": 0},
+        {"sparsity": 1.5},
+        {"penalty": -1.0},
+        {"sparsity": 0.9, "penalty": 0.1},
+        {"settings": "best"},
+        {"temprature": 1},
+        {"temperature": 0.0},
+        {"relaxation": "tanh"},
+        {"initial_density": 1.0},
+        {"explore": 2.0},
+    ],
+)
+def test_what_cannot_be_is_refused(arguments: dict[str, object]) -> None:
+    with pytest.raises(GateError):
+        gates.Structured(**{"length": 16, "heads": 2, **arguments})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_gate_comes_back_and_equal_gates_give_equal_bytes(kind: type[Gate], tmp_path: Path) -> None:
+    gate = trained(kind, temperature=("exponential", 1.0, 0.3))
+    gates.save(gate, tmp_path / "a")
+    again = gates.load(tmp_path / "a")
+    assert type(again) is kind
+    assert again.settings == gate.settings
+    assert again.freeze(sparsity=0.6) == gate.freeze(sparsity=0.6)
+    gates.save(again, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_pattern_file_is_not_taken_for_a_gate(tmp_path: Path) -> None:
+    patterns.star(8).save(tmp_path / "p")
+    with pytest.raises(FileError, match="expected a gate"):
+        gates.load(tmp_path / "p")
+    assert isinstance(Pattern.load(tmp_path / "p"), Pattern)

@@ -1,0 +1,66 @@
+"""Importance by category: what is counted where, intervals, the sentence."""
+
+import numpy as np
+
+from sparsebert.training.categories import NAMES, categories, tabulate
+
+
+def symbols(length: int) -> str:
+    marks = dict(zip(NAMES, "d123CS.", strict=True))
+    return "\n".join("".join(marks[NAMES[number]] for number in row) for row in categories(length))
+
+
+def test_every_entry_has_one_category_and_the_border_comes_first() -> None:
+    assert symbols(9) == "\n".join(
+        [
+            "CCCCCCCCC",
+            "Cd12333.S",
+            "C1d12333S",
+            "C21d1233S",
+            "C321d123S",
+            "C3321d12S",
+            "C33321d1S",
+            "C.33321dS",
+            "CSSSSSSSS",
+        ]
+    )
+
+
+def planted(diagonal: float, neighbours: float, noise: float = 0.001) -> np.ndarray:
+    number = categories(20)
+    values = np.full((12, 20, 20), 0.5)
+    values[:, number == NAMES.index("diagonal")] = diagonal
+    values[:, number == NAMES.index("±1")] = neighbours
+    return values + noise * np.random.default_rng(0).standard_normal((12, 1, 1))
+
+
+def test_means_ranks_and_intervals_are_those_of_what_was_planted() -> None:
+    table = tabulate(planted(0.4, 0.6))
+    assert [row.name for row in table.rows] == list(NAMES)
+    assert abs(table["diagonal"].mean - 0.4) < 0.001
+    assert table["±1"].rank == 1
+    assert table["diagonal"].rank == 7
+    assert all(row.low <= row.mean <= row.high for row in table.rows)
+    assert sum(row.entries for row in table.rows) == 400
+
+
+def test_the_interval_shrinks_to_a_point_when_heads_agree() -> None:
+    row = tabulate(planted(0.4, 0.6, noise=0.0))["diagonal"]
+    assert row.high - row.low < 1e-12
+
+
+def test_the_sentence_says_what_the_table_says() -> None:
+    lowest = tabulate(planted(0.4, 0.6))
+    assert lowest.diagonal_is_lowest
+    assert lowest.neighbours_are_highest
+    assert lowest.verdict().startswith("The diagonal is the least important here")
+    unsettled = tabulate(planted(0.4999, 0.6, noise=0.01))
+    assert not unsettled.diagonal_is_lowest
+    assert "does not settle it" in unsettled.verdict()
+    highest = tabulate(planted(0.7, 0.6))
+    assert highest.verdict().startswith("The diagonal is not the least important here: it ranks 1 of 7")
+
+
+def test_the_same_seed_gives_the_same_table() -> None:
+    assert tabulate(planted(0.4, 0.6), 3) == tabulate(planted(0.4, 0.6), 3)
+    assert "| diagonal | 0.4" in tabulate(planted(0.4, 0.6)).as_markdown()

@@ -1,0 +1,140 @@
+"""Importance and search from settings to a run folder: what they write, that they resume, what they refuse."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sparsebert import Pattern, gates, load_model
+from sparsebert.errors import ConfigError, RunInterruptedError, SparseBertError
+from sparsebert.training.gate_runs import GateRun, resolve, run_gate
+from sparsebert.training.importance import load_importance
+
+
+def tiny_run(corpus: Path, kind: str, **changes: Any) -> GateRun:
+    given = {"kind": kind, "model": "scratch:tiny", "corpus": corpus, "steps": 3, "length": 24, "batch_size": 4}
+    return resolve({**given, "num_held_out": 1, **changes}, {})
+
+
+def test_an_importance_run_leaves_p_a_table_a_sentence_and_a_figure(docs_corpus: Path, tmp_path: Path) -> None:
+    result = run_gate(tiny_run(docs_corpus, "soft"), tmp_path)
+    values = load_importance(tmp_path)
+    assert values.shape == (2, 24, 24)
+    assert np.array_equal(values, values.transpose(0, 2, 1))
+    assert not np.allclose(values, 0.5, atol=1e-3)
+    assert result.fields["method"] == "gate"
+    assert {row["name"] for row in result.fields["table"]} >= {"diagonal", "±1", "[CLS]"}
+    assert "diagonal" in result.fields["verdict"]
+    assert (tmp_path / "importance.png").is_file()
+    assert load_model(str(tmp_path / "model")).pattern is None
+
+
+def test_attention_maps_are_distributions_over_keys(docs_corpus: Path, tmp_path: Path) -> None:
+    run_gate(tiny_run(docs_corpus, "attention"), tmp_path)
+    values = load_importance(tmp_path)
+    full_rows = values.sum(-1)
+    assert values.shape == (2, 24, 24)
+    assert full_rows.max() <= 1 + 1e-6 or full_rows.min() > 0.9
+    assert (values >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("structured", {"sparsity": 0.7}),
+        ("structured", {"sparsity": 0.7, "levels": 2, "diagonal": "drop"}),
+        ("structured", {"penalty": 0.01, "preset": "paper"}),
+        ("unstructured", {"sparsity": 0.8}),
+        ("unstructured", {"penalty": 0.01, "preset": "official"}),
+    ],
+)
+def test_a_search_leaves_a_gate_and_a_model_under_the_frozen_pattern(
+    docs_corpus: Path, tmp_path: Path, kind: str, changes: dict[str, Any]
+) -> None:
+    result = run_gate(tiny_run(docs_corpus, kind, **changes), tmp_path)
+    pattern = Pattern.load(tmp_path / "pattern.safetensors")
+    gate = gates.load(tmp_path / "gate.safetensors")
+    assert load_model(str(tmp_path / "model")).pattern == pattern
+    assert result.fields["sparsity"] == pattern.sparsity
+    if "sparsity" in changes:
+        assert pattern == gate.freeze(diagonal=changes.get("diagonal", "learned"))
+        assert pattern.sparsity == pytest.approx(changes["sparsity"], abs=0.05)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [1, 2, 3]
+    assert all(0 < line["sparsity"] < 1 for line in lines)
+    for figure in ("pattern.png", "sparsity.png"):
+        assert (tmp_path / figure).is_file()
+
+
+class _StopsAfter:
+    """A watcher that breaks off a run, as a kill would."""
+
+    def __init__(self, step: int) -> None:
+        self.at = step
+
+    def start(self, done: int, total: int) -> None:
+        pass
+
+    def step(self, line: Any, tokens_per_second: float) -> None:
+        if line["step"] == self.at:
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        pass
+
+
+def test_a_search_that_was_broken_off_ends_with_the_bits_of_one_that_was_not(docs_corpus: Path, tmp_path: Path) -> None:
+    run = tiny_run(docs_corpus, "structured", sparsity=0.7, steps=5, checkpoint_every=2)
+    run_gate(run, tmp_path / "whole")
+    with pytest.raises((KeyboardInterrupt, RunInterruptedError)):
+        run_gate(run, tmp_path / "broken", _StopsAfter(4))
+    assert run_gate(run, tmp_path / "broken").resumed_from in (2, 4)
+    for name in ("gate.safetensors", "pattern.safetensors", "metrics.jsonl", "result.json", "model/model.safetensors"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
+
+
+def test_micro_batches_share_one_sample_and_leave_the_gradient_as_it_is(docs_corpus: Path, tmp_path: Path) -> None:
+    alphas = []
+    for parts in (1, 2):
+        run = tiny_run(docs_corpus, "structured", sparsity=0.7, steps=2, dropout=0.0, micro_batches=parts)
+        run_gate(run, tmp_path / str(parts))
+        alphas.append(gates.load(tmp_path / str(parts) / "gate.safetensors").logits().detach())
+    torch.testing.assert_close(alphas[0], alphas[1], atol=2e-3, rtol=0)
+
+
+def test_two_levels_move_alpha_by_batches_of_its_own(docs_corpus: Path, tmp_path: Path) -> None:
+    """Without a penalty in the way: alpha differs between one level and two, the first weights' step does not."""
+    alphas = []
+    for levels in (1, 2):
+        run = tiny_run(docs_corpus, "structured", penalty=1e-9, steps=1, levels=levels, dropout=0.0)
+        run_gate(run, tmp_path / str(levels))
+        alphas.append(gates.load(tmp_path / str(levels) / "gate.safetensors").logits().detach())
+    assert not torch.equal(alphas[0], alphas[1])
+    models = [load_model(str(tmp_path / str(levels) / "model"), "masked_lm") for levels in (1, 2)]
+    for (name, one), (_, two) in zip(models[0].named_parameters(), models[1].named_parameters(), strict=True):
+        torch.testing.assert_close(one, two, atol=1e-6, rtol=0, msg=name)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"sparsity": 0.9, "penalty": 0.1},
+        {"sparsity": 0.9, "levels": 3},
+        {"sparsity": 0.9, "diagonal": "maybe"},
+        {"sparsity": 0.9, "preset": "best"},
+        {"sparsity": 0.999},
+        {"sparsity": 0.9, "kind": "banded"},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(docs_corpus: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(SparseBertError):
+        run_gate(tiny_run(docs_corpus, **{"kind": "structured", "steps": 1, **changes}), tmp_path)
+
+
+def test_an_unknown_setting_is_named() -> None:
+    with pytest.raises(ConfigError, match="no setting 'tau'"):
+        resolve({"kind": "soft", "model": "minilm", "corpus": Path("x"), "steps": 1}, {"tau": 1})
