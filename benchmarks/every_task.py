@@ -1,0 +1,98 @@
+"""Fine-tuning on real files, one question a subcommand; each resumes where it stopped and prints a Markdown table.
+
+every     every task trains, evaluates, predicts and writes its submission: dense, star and structured
+trainer   scores and time beside transformers' own Trainer with the same settings
+diagonal  dense, without the diagonal, and with as many random entries dropped, adapted by MLM steps first
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from sparsebert import patterns
+from sparsebert.tasks import TASKS
+
+# Heads that keep different offsets, inside a border.
+OFFSETS = [[-distance, -1, 1, distance] for distance in (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)]
+
+
+def command(*words: object) -> str:
+    """Run a sparsebert command; its standard output."""
+    line = [sys.executable, "-m", "sparsebert", *map(str, words)]
+    done = subprocess.run(line, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(line)} ended with {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def finetuned(task: str, out: Path, *options: object) -> dict[str, object]:
+    """The result of a fine-tuning run, trained now or before."""
+    if not (out / "result.json").is_file():
+        command("finetune", task, "--out", out, *options)
+    result: dict[str, object] = json.loads((out / "result.json").read_text())
+    return result
+
+
+def table(head: list[str], rows: list[list[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def every(arguments: argparse.Namespace) -> None:
+    """Eleven tasks, three patterns, a few rows: does every path work on the official files?"""
+    out, data = Path(arguments.out), arguments.data
+    structured = out / "structured.safetensors"
+    patterns.from_offsets(length=128, offsets=OFFSETS, border=True).save(structured)
+    chosen = {"dense": [], "star": ["--pattern", "star"], "structured": ["--pattern", structured]}
+    rows: list[list[object]] = []
+    few = ["--max-rows", arguments.max_rows, "--max-dev-rows", arguments.max_rows, "--epochs", 1]
+    for task in arguments.tasks or TASKS:
+        for name, options in chosen.items():
+            run = out / name / task
+            result = finetuned(task, run, "--data", data, "--model", "minilm", *few, *options)
+            suffix = {"tsv": "zip", "csv": "csv", "json": "json"}[TASKS[task].format]
+            sparsity = f"{100 * float(str(result['sparsity'])):.1f} %"
+            predicted = _predicted(task, run, data, arguments.max_rows)
+            path = out / name / f"{task}.{suffix}"
+            command("submission", run, "--data", data, "--out", path, "--max-rows", arguments.max_rows)
+            submitted = f"{path.stat().st_size:,} bytes"
+            score = f"{float(str(result['score'])):.1f}"
+            rows.append([TASKS[task].title, name, sparsity, result["metric"], score, predicted, submitted])
+            print(*rows[-1], file=sys.stderr, flush=True)
+    print(table(["task", "pattern", "sparsity", "metric", "dev score", "rows predicted", "submission"], rows))
+
+
+def _predicted(task: str, run: Path, data: str, count: int) -> int:
+    """Predict the first rows of the dev file, from a file."""
+    from sparsebert.tasks.builtin import write_csv, write_squad, write_tsv
+    from sparsebert.tasks.reading import read_rows
+
+    about = TASKS[task]
+    section, file = next(iter(about.dev.items()))
+    rows = read_rows(about, data, "dev", section)[:count]
+    path = run / f"few{Path(file.name).suffix}"
+    {"tsv": write_tsv, "csv": write_csv, "json": write_squad}[about.format](path, about, file, rows, "")
+    return len(command("predict", run, "--file", path).splitlines())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parsers = parser.add_subparsers(required=True)
+    for run in (every,):
+        sub = parsers.add_parser(run.__name__, description=run.__doc__)
+        sub.set_defaults(run=run)
+        sub.add_argument("--data", required=True)
+        sub.add_argument("--out", required=True)
+        sub.add_argument("--tasks", nargs="*", choices=list(TASKS))
+        sub.add_argument("--max-rows", type=int, default=64 if run is every else None)
+    arguments = parser.parse_args()
+    Path(arguments.out).mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""Are dev scores those of transformers' own Trainer, and is fine-tuning as fast? Alternating runs, same settings.
+
+Three ways, each run in a process of its own: this package; the Trainer with its defaults (padding to the longest of a
+batch, rows in random order); the Trainer with length grouping too. Resumes: finished runs are read from --out.
+
+    python benchmarks/finetune.py --data DIR --out DIR --tasks mrpc rte --seeds 3
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+WAYS = ("ours", "trainer", "trainer, grouped")
+
+
+def ours(config: Any, out: Path) -> dict[str, float]:
+    from sparsebert.tasks.finetune import prepare
+    from sparsebert.training import fit
+
+    settings = {"checkpoint_every": 10**6, "epsilon": 1e-8}
+    clock = time.process_time()
+    prepared = prepare(config, out, fit_settings=settings)
+    ready = time.process_time()
+    result = fit(prepared.objective, prepared.config, out, settings=prepared.settings)
+    done = time.process_time()
+    return {
+        **result.fields["metrics"],
+        "score": result.fields["score"],
+        "prepare": ready - clock,
+        "train": done - ready,
+    }
+
+
+def theirs(config: Any, out: Path, *, grouped: bool) -> dict[str, float]:
+    """The same rows, tokens, batches of 32, AdamW, schedule and clipping, by the Trainer."""
+    import numpy as np
+    from transformers import BertForSequenceClassification, BertTokenizer, DataCollatorWithPadding, Trainer, set_seed
+    from transformers import TrainingArguments as Arguments
+
+    from sparsebert.model.sources import model_folder
+    from sparsebert.tasks.finetune import data_folder, load_rows
+    from sparsebert.tasks.metrics import scores
+    from sparsebert.tasks.objective import main_score
+    from sparsebert.tasks.table import find_task
+
+    task, clock = find_task(config.task), time.process_time()
+    train, dev = load_rows(config, task, data_folder(config.data, out))
+    folder = model_folder(config.model)
+    tokenizer = BertTokenizer.from_pretrained(folder)
+
+    def encoded(rows: list[Any]) -> list[dict[str, Any]]:
+        texts = [row.first for row in rows], [row.second for row in rows] if rows[0].second is not None else None
+        held = tokenizer(*texts, truncation=True, max_length=config.length)
+        return [{name: held[name][k] for name in held} | {"labels": rows[k].label} for k in range(len(rows))]
+
+    set_seed(config.seed)
+    model = BertForSequenceClassification.from_pretrained(folder, num_labels=task.num_labels)
+    arguments = Arguments(
+        output_dir=str(out / "trainer"),
+        per_device_train_batch_size=config.batch_size,
+        per_device_eval_batch_size=64,
+        num_train_epochs=config.num_epochs,
+        learning_rate=config.learning_rate,
+        weight_decay=config.weight_decay,
+        warmup_steps=config.warmup,
+        seed=config.seed,
+        train_sampling_strategy="group_by_length" if grouped else "random",
+        save_strategy="no",
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=True,
+    )
+    rows = encoded(train)
+    trainer = Trainer(model, arguments, DataCollatorWithPadding(tokenizer), train_dataset=rows)
+    ready = time.process_time()
+    trainer.train()
+    figures = {}
+    for section, held in dev.items():
+        found = trainer.predict(encoded(held))
+        logits, labels = np.asarray(found.predictions), np.asarray(found.label_ids)
+        guesses = logits[:, 0] if task.kind == "regression" else logits.argmax(axis=1)
+        for name, value in scores(task.metrics, guesses, labels).items():
+            figures[f"{name}_{section}" if section else name] = value
+    done = time.process_time()
+    return {**figures, "score": main_score(task, figures), "prepare": ready - clock, "train": done - ready}
+
+
+def one(arguments: argparse.Namespace) -> None:
+    """One run; its figures as JSON beside its folder."""
+    import torch
+
+    from sparsebert.tasks.finetune import FinetuneConfig
+
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    config = FinetuneConfig(
+        arguments.one,
+        arguments.data,
+        arguments.model,
+        learning_rate=arguments.learning_rate,
+        num_epochs=arguments.epochs,
+        max_rows=arguments.max_rows,
+        seed=arguments.seed,
+    ).resolved()
+    out = Path(arguments.out)
+    out.mkdir(parents=True, exist_ok=True)
+    way = arguments.way
+    figures = ours(config, out) if way == "ours" else theirs(config, out, grouped=way != "trainer")
+    (out / "figures.json").write_text(json.dumps(figures))
+
+
+def measured(task: str, way: str, seed: int, arguments: argparse.Namespace) -> dict[str, float]:
+    out = Path(arguments.out) / task / f"{way.replace(', ', '-')}-{seed}"
+    if not (out / "figures.json").is_file():
+        line = [sys.executable, __file__, "--one", task, "--way", way, "--seed", seed, "--out", out]
+        line += ["--data", arguments.data, "--model", arguments.model, "--learning-rate", arguments.learning_rate]
+        line += ["--epochs", arguments.epochs] if arguments.epochs else []
+        line += ["--max-rows", arguments.max_rows] if arguments.max_rows else []
+        subprocess.run([str(word) for word in line], check=True)
+    figures: dict[str, float] = json.loads((out / "figures.json").read_text())
+    return figures
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    print("| task | way | dev score, mean of seeds | deviation | CPU seconds of training, median | ratio to ours |")
+    print("|---|---|---|---|---|---|")
+    for task in arguments.tasks:
+        runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
+        for seed in range(arguments.seeds):
+            for way in WAYS:  # alternating, so that a busy moment of the machine hits all alike
+                runs[way].append(measured(task, way, seed, arguments))
+        seconds = {way: statistics.median(run["train"] for run in found) for way, found in runs.items()}
+        for way, found in runs.items():
+            scores = [run["score"] for run in found]
+            spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
+            cells = f"{statistics.fmean(scores):.2f} | {spread:.2f} | {seconds[way]:.1f} | {seconds[way] / seconds['ours']:.2f}"
+            print(f"| {task} | {way} | {cells} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default="builtin:tasks")
+    parser.add_argument("--model", default="minilm")
+    parser.add_argument("--out")
+    parser.add_argument("--tasks", nargs="+", default=["rte"])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--learning-rate", type=float, default=5e-5)
+    parser.add_argument("--epochs", type=float)
+    parser.add_argument("--max-rows", type=int)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        one(arguments)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        arguments.out = arguments.out or folder
+        compare(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""`sparsebert finetune`: train a task under a pattern, score it, and save a model that transformers opens."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sparsebert.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sparsebert.tasks.finetune import FinetuneConfig
+
+_TASKS = "mnli, qqp, qnli, sst2, cola, stsb, mrpc, rte, swag, squad1 or squad2"
+
+
+def finetune(
+    task: Annotated[str, typer.Argument(help=f"{_TASKS}.")],
+    data: Annotated[
+        str,
+        typer.Option(
+            help="Folder that holds the official folders; builtin:tasks for tiny made-up files that need no download; "
+            "hub:default or hub:OWNER/NAME for a data set of the hub."
+        ),
+    ] = "builtin:tasks",
+    model: Annotated[
+        str, typer.Option(help="minilm, a model folder or run, a hub id, or scratch:tiny, scratch:mini, scratch:base.")
+    ] = "minilm",
+    pattern: Annotated[
+        str | None, typer.Option(help="A saved pattern or a name such as star.", show_default="the model's own")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder to make, or to go on with.")] = None,
+    length: Annotated[int | None, typer.Option(help="Tokens of an input.", show_default="128; SQuAD 384")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows of a step.", show_default="as in the paper")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Times over the rows.", show_default="as in the paper")] = None,
+    learning_rate: Annotated[float, typer.Option(help="Peak, after warm-up over a tenth of the steps.")] = 2e-5,
+    weight_decay: Annotated[float, typer.Option(help="Of matrices; biases and normalisation have none.")] = 0.01,
+    max_rows: Annotated[int | None, typer.Option(help="Train on so many rows, drawn by a seed of their own.")] = None,
+    max_dev_rows: Annotated[int | None, typer.Option(help="Score on so many dev rows.")] = None,
+    anchor: Annotated[
+        str,
+        typer.Option(
+            help="Where a pattern's last row and column sit in a shorter input: at the true last token (token), at "
+            "position n-1 as in the paper (position), or token for patterns with a border only (auto)."
+        ),
+    ] = "auto",
+    seed: Annotated[int, typer.Option(help="Of the new head, the order of rows, and dropout.")] = 0,
+    seeds: Annotated[int, typer.Option(help="Run so many seeds, from --seed on; mean, deviation, 95 % interval.")] = 1,
+    grid: Annotated[bool, typer.Option("--grid", help="Try the appendix's learning rates and weight decays.")] = False,
+    check_data: Annotated[bool, typer.Option("--check-data", help="Report rows and problems; train nothing.")] = False,
+    skip_bad_rows: Annotated[bool, typer.Option("--skip-bad-rows", help="Leave malformed rows out.")] = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Another setting, e.g. stride=64 or micro_batches=2.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
+) -> None:
+    """Fine-tune a task of GLUE, SWAG or SQuAD, dense or under any pattern.
+
+    Unset settings are those of the paper's appendix. The same command on the same folder resumes. The folder's model/
+    is a transformers model; scores are points of a hundred on the dev rows.
+
+    Examples:
+
+    sparsebert finetune rte --data builtin:tasks --model minilm --pattern star --out runs/rte
+
+    sparsebert finetune mrpc --data DIR --check-data
+
+    sparsebert finetune cola --data DIR --grid --seeds 3 --out runs/cola
+    """
+    if check_data:
+        _check(task, data, json)
+        return
+    if out is None:
+        raise ConfigError("finetune was given no --out; name the run folder to make, such as --out runs/rte")
+    given = {
+        "length": length,
+        "batch_size": batch_size,
+        "num_epochs": epochs,
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "max_rows": max_rows,
+        "max_dev_rows": max_dev_rows,
+        "anchor": anchor,
+        "seed": seed,
+        "skip_bad_rows": skip_bad_rows,
+    }
+    config, fit_settings = _configured({"task": task, "data": data, "model": model, **given}, set_)
+    result = _run(config, fit_settings, pattern, out, seeds=seeds, grid=grid)
+    _show(result, out, json)
+
+
+def _configured(given: dict[str, Any], pairs: list[str] | None) -> "tuple[FinetuneConfig, dict[str, Any]]":
+    """The run's configuration; what `--set` names goes to it or to the training loop."""
+    from sparsebert.cli.options import settings_from
+    from sparsebert.tasks.finetune import FinetuneConfig
+    from sparsebert.training import fit_fields
+
+    own = {field.name for field in fields(FinetuneConfig)} - {"task", "data", "model"}
+    loop = fit_fields() - {"seed"}
+    settings = settings_from(pairs)
+    for name in settings:
+        if name not in own | loop:
+            raise ConfigError(f"--set was given {name!r}; finetune knows {', '.join(sorted(own | loop))}")
+    if given["anchor"] not in ("auto", "token", "position"):
+        raise ConfigError(f"--anchor is {given['anchor']!r}; expected auto, token or position")
+    config = FinetuneConfig(**(given | {name: value for name, value in settings.items() if name in own}))
+    return config.resolved(), {name: value for name, value in settings.items() if name in loop - own}
+
+
+def _run(
+    config: "FinetuneConfig", fit_settings: dict[str, Any], pattern: str | None, out: Path, *, seeds: int, grid: bool
+) -> Mapping[str, Any]:
+    from sparsebert.tasks.finetune import finetune as run_one
+    from sparsebert.tasks.repeats import run_grid, run_seeds
+    from sparsebert.training import for_this_terminal
+
+    def run(setting: "FinetuneConfig", folder: Path) -> Mapping[str, Any]:
+        watcher = for_this_terminal(f"{setting.task} in {folder.name}")
+        return run_one(setting, folder, pattern=pattern, fit_settings=fit_settings, progress=watcher).fields
+
+    if seeds < 1:
+        raise ConfigError(f"--seeds is {seeds}; expected at least 1")
+    numbers = list(range(config.seed, config.seed + seeds))
+    if grid:
+        return run_grid(config, numbers, out, run)
+    return run(config, out) if seeds == 1 else run_seeds(config, numbers, out, run)
+
+
+def _show(result: Mapping[str, Any], out: Path, json: bool) -> None:
+    from sparsebert.files import canonical_json
+
+    if json:
+        typer.echo(canonical_json(dict(result)))
+        return
+    words = f"{result['task']}: {result['metric']} {result['score']:.2f}"
+    if result.get("interval"):
+        low, high = result["interval"]
+        words += (
+            f" ± {result['deviation']:.2f} over {len(result['scores'])} seeds, 95 % interval {low:.2f} to {high:.2f}"
+        )
+    others = [f"{name} {value:.2f}" for name, value in result["metrics"].items() if name != result["metric"]]
+    typer.echo(f"{words}{' (' + ', '.join(others) + ')' if others else ''}; in {out}")
+
+
+def _check(task: str, data: str, json: bool) -> None:
+    from tempfile import TemporaryDirectory
+
+    from sparsebert.files import canonical_json
+    from sparsebert.tasks.finetune import data_folder
+    from sparsebert.tasks.reading import check_data
+    from sparsebert.tasks.table import find_task
+
+    with TemporaryDirectory() as folder:
+        reports = check_data(find_task(task), data_folder(data, Path(folder)))
+    for report in reports:
+        if json:
+            typer.echo(canonical_json(report.as_dict()))
+            continue
+        labels = ", ".join(f"{name}: {count:,}" for name, count in report.labels.items())
+        typer.echo(f"{report.path}: {report.num_rows:,} rows" + (f" ({labels})" if labels else ""))
+        if report.empty_texts or report.repeated:
+            typer.echo(f"  {report.empty_texts:,} rows with an empty text, {report.repeated:,} repeat an earlier row")
+        for problem in report.problems:
+            typer.echo(f"  problem: {problem}")
+    if any(report.problems for report in reports):
+        raise typer.Exit(2)

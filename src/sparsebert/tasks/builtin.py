@@ -1,0 +1,97 @@
+"""`builtin:tasks`: tiny files in all eleven official layouts, from a seeded generator, with a signal to learn.
+
+The sentences are made of a few word lists, so that a small model learns each task in a minute. Here and there a row
+holds what real files hold too: a quote that never closes, "NA", "null", an emoji, text written right to left.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sparsebert import draws
+from sparsebert.files import write_atomic, write_json
+from sparsebert.tasks.builtin_text import MAKERS
+from sparsebert.tasks.reading import Split, files_of
+from sparsebert.tasks.rows import ChoiceRow, QuestionRow, Row, TextRow
+from sparsebert.tasks.squad import as_json
+from sparsebert.tasks.table import TASKS, File, Task
+
+BUILTIN = "builtin:tasks"
+_SIZES: dict[Split, int] = {"train": 192, "dev": 48, "test": 24}
+_FILLER = "x"  # columns that no task reads
+
+
+def write_builtin(folder: Path, *, seed: int = 0, tasks: Sequence[str] | None = None) -> Path:
+    """Write the files under the folder, as `--data` expects them; the same seed gives the same bytes."""
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+    for task in (TASKS[name] for name in tasks or TASKS):
+        first = 0
+        for split in splits:
+            for section, file in files_of(task, split).items():
+                rows = builtin_rows(task, first, _SIZES[split], seed)
+                first += len(rows)
+                path = Path(folder) / task.folders[0] / file.name
+                _WRITERS[task.format](path, task, file, rows, f"{split} {section}".strip())
+    return Path(folder)
+
+
+def builtin_rows(task: Task, first: int, count: int, seed: int) -> list[Row]:
+    """Rows first ... first + count - 1 of an endless list; each is drawn by itself."""
+    return [
+        MAKERS[task.name](draws.generator(seed, f"tasks/builtin/{task.name}", row=number), number)
+        for number in range(first, first + count)
+    ]
+
+
+def write_tsv(path: Path, task: Task, file: File, rows: Sequence[Row], _title: str = "") -> None:
+    lines = ["\t".join(file.columns)] if file.header else []
+    for number, row in enumerate(rows):
+        assert isinstance(row, TextRow)
+        values = {"index": str(number), "id": str(number), task.text[0]: row.first, "annotation": ""}
+        if row.second is not None:
+            values[task.text[1]] = row.second
+        if file.labelled:
+            values[task.label] = _spelled(task, row.label)
+            # MNLI's files repeat what each of the annotators said.
+            values |= {column: values[task.label] for column in file.columns if column.startswith("label")}
+        lines.append("\t".join(values.get(column, _FILLER) for column in file.columns))
+    write_atomic(path, ("\n".join(lines) + "\n").encode())
+
+
+def _spelled(task: Task, label: int | float | None) -> str:
+    assert label is not None
+    return f"{label:.3f}" if task.kind == "regression" else task.labels[int(label)]
+
+
+def write_csv(path: Path, task: Task, file: File, rows: Sequence[Row], _title: str = "") -> None:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(file.columns)
+    for number, row in enumerate(rows):
+        assert isinstance(row, ChoiceRow)
+        values = {
+            "": str(number),
+            "startphrase": f"{row.context} {row.start}".strip(),
+            "sent1": row.context,
+            "sent2": row.start,
+            "gold-source": "gold",
+            "label": "" if row.label is None else task.labels[row.label],
+            **{f"ending{index}": ending for index, ending in enumerate(row.endings)},
+        }
+        writer.writerow([values.get(column, _FILLER) for column in file.columns])
+    write_atomic(path, buffer.getvalue().encode())
+
+
+def write_squad(path: Path, task: Task, file: File, rows: Sequence[Row], title: str = "") -> None:
+    shown = [row for row in rows if isinstance(row, QuestionRow)]
+    write_json(path, as_json(shown, task, title, labelled=file.labelled))
+
+
+_WRITERS: dict[str, Callable[[Path, Task, File, Sequence[Row], str], None]] = {
+    "tsv": write_tsv,
+    "csv": write_csv,
+    "json": write_squad,
+}
+
+__all__ = ["BUILTIN", "builtin_rows", "write_builtin", "write_csv", "write_squad", "write_tsv"]

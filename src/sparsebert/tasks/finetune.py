@@ -1,0 +1,233 @@
+"""finetune(): one run, from official files to a scored transformers folder, through the one training loop."""
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from sparsebert.errors import ConfigError
+from sparsebert.files import canonical_json, sha256, sha256_of_file
+from sparsebert.model import load_model
+from sparsebert.patterns import Pattern
+from sparsebert.tasks.builtin import BUILTIN, write_builtin
+from sparsebert.tasks.fitting import Anchoring, pattern_for
+from sparsebert.tasks.folder import TaskFolder
+from sparsebert.tasks.items import make_items
+from sparsebert.tasks.objective import TaskObjective
+from sparsebert.tasks.reading import HUB, has_part, part_path, read_rows, subset
+from sparsebert.tasks.rows import ChoiceRow, QuestionRow, Row
+from sparsebert.tasks.table import WARMUP, Task, find_task
+from sparsebert.text import load_tokenizer, train_tokenizer, vocabulary_hash
+from sparsebert.training import FitConfig, Result, Watcher, fit
+
+logger = logging.getLogger(__name__)
+
+_SCRATCH_VOCABULARY = 8000  # at most, for a model from scratch: its vocabulary comes from the task's own texts
+
+
+@dataclass(frozen=True)
+class FinetuneConfig:
+    """What defines a fine-tuning run; None takes the task's setting from the paper's appendix."""
+
+    task: str
+    data: str  # folder with the official folders, builtin:tasks, or hub:NAME
+    model: str
+    length: int | None = None  # tokens of an input
+    stride: int | None = None  # tokens by which SQuAD windows move on
+    batch_size: int | None = None  # items of a step
+    num_epochs: float | None = None
+    learning_rate: float = 2e-5
+    weight_decay: float = 0.01
+    warmup: float = WARMUP  # share of the steps
+    max_rows: int | None = None  # training rows, drawn by subset_seed
+    max_dev_rows: int | None = None  # dev rows of each section
+    subset_seed: int = 0  # not the run's seed: several seeds train on the same rows
+    skip_bad_rows: bool = False
+    anchor: Anchoring = "auto"
+    seed: int = 0
+
+    def resolved(self) -> "FinetuneConfig":
+        """With the task's own settings where none were given."""
+        task = find_task(self.task)
+        filled: dict[str, Any] = {
+            name: getattr(task, name)
+            for name in ("length", "stride", "batch_size", "num_epochs")
+            if getattr(self, name) is None
+        }
+        config = replace(self, **filled)
+        for name in ("length", "batch_size", "num_epochs", "learning_rate"):
+            if not getattr(config, name) > 0:
+                raise ConfigError(f"{name} is {getattr(config, name)!r}; expected a number above 0")
+        if not 0 <= config.warmup <= 1:
+            raise ConfigError(f"warmup is {config.warmup!r}; expected a share of the steps, from 0 to 1")
+        return config
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that is ready to be fitted."""
+
+    objective: TaskObjective
+    config: FitConfig
+    settings: dict[str, Any]
+
+
+def finetune(
+    config: FinetuneConfig,
+    out: Path,
+    *,
+    pattern: Pattern | str | None = None,
+    fit_settings: Mapping[str, Any] | None = None,
+    progress: Watcher | None = None,
+) -> Result:
+    """Train, score on the dev rows, save; called again on the same folder it resumes."""
+    prepared = prepare(config, out, pattern=pattern, fit_settings=fit_settings)
+    return fit(prepared.objective, prepared.config, out, settings=prepared.settings, progress=progress)
+
+
+def prepare(
+    config: FinetuneConfig,
+    out: Path,
+    *,
+    pattern: Pattern | str | None = None,
+    fit_settings: Mapping[str, Any] | None = None,
+) -> Prepared:
+    """Everything but the training: rows, tokens, model, pattern, and the settings that run.json records."""
+    config = config.resolved()
+    task = find_task(config.task)
+    data = data_folder(config.data, out)
+    train, dev = load_rows(config, task, data)
+    source = source_of(config.model)
+    tokenizer = tokenizer_for(source, train)
+    model = load_task_model(source, task, tokenizer, config.seed)
+    fitted = _fit_pattern(model, pattern, config, task)
+    length, stride = int(config.length or 0), int(config.stride or 0)
+    items = {section: make_items(task, rows, tokenizer, length, stride) for section, rows in dev.items()}
+    objective = TaskObjective(
+        model,
+        task,
+        make_items(task, train, tokenizer, length, stride),
+        items,
+        folder=TaskFolder(task, tokenizer, length, stride, command_of(config, pattern)),
+        batch_size=int(config.batch_size or 0),
+        learning_rate=config.learning_rate,
+        weight_decay=config.weight_decay,
+        seed=config.seed,
+    )
+    settings = asdict(config) | {
+        "data_sha256": fingerprint(task, data),
+        "vocabulary": vocabulary_hash(tokenizer),
+        "pattern": None if fitted is None else fitted.digest,
+        "rows": len(train),
+        "dev_rows": {section or "dev": len(rows) for section, rows in dev.items()},
+    }
+    del settings["seed"]  # fit records it
+    return Prepared(objective, fit_config(config, objective.steps_per_epoch, fit_settings), settings)
+
+
+def fit_config(config: FinetuneConfig, steps_per_epoch: int, changes: Mapping[str, Any] | None = None) -> FitConfig:
+    num_steps = max(1, math.ceil(float(config.num_epochs or 0) * steps_per_epoch))
+    given = {"num_steps": num_steps, **(changes or {})}
+    given.setdefault("warmup_steps", math.ceil(config.warmup * given["num_steps"]))
+    return FitConfig(seed=config.seed, **given)
+
+
+def data_folder(data: str, out: Path) -> str:
+    """The data folder; built-in tasks are written into the run folder."""
+    return str(write_builtin(Path(out) / "data")) if data == BUILTIN else data
+
+
+def load_rows(config: FinetuneConfig, task: Task, data: str) -> tuple[list[Row], dict[str, list[Row]]]:
+    """Training rows, and dev rows by section, as many as were asked for."""
+    skip = config.skip_bad_rows
+    train = subset(read_rows(task, data, "train", skip_bad_rows=skip), config.max_rows, config.subset_seed)
+    sections = [section for section in task.dev if has_part(task, data, "dev", section)] or list(task.dev)
+    dev = {
+        section: subset(
+            read_rows(task, data, "dev", section, skip_bad_rows=skip), config.max_dev_rows, config.subset_seed
+        )
+        for section in sections
+    }
+    return train, dev
+
+
+def tokenizer_for(model: str, train: Sequence[Row]) -> Tokenizer:
+    """The model's own; from scratch, one trained on the texts of the training rows."""
+    if not model.startswith("scratch:"):
+        return load_tokenizer(model)
+    return train_tokenizer(lambda: _texts(train), _SCRATCH_VOCABULARY)
+
+
+def _texts(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        if isinstance(row, QuestionRow):
+            yield from (row.question, row.context)
+        elif isinstance(row, ChoiceRow):
+            yield from (row.context, row.start, *row.endings)
+        else:
+            yield row.first
+            yield row.second or ""
+
+
+def source_of(model: str) -> str:
+    """A run folder stands for the model in it."""
+    inside = Path(model) / "model"
+    return str(inside) if (inside / "config.json").is_file() else model
+
+
+def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) -> Any:
+    """The model with the task's head, whose labels have the task's names."""
+    changes: dict[str, Any] = {}
+    if task.kind == "classification":
+        names = [task.label_name(index) for index in range(len(task.labels))]
+        changes = {"id2label": dict(enumerate(names)), "label2id": {name: index for index, name in enumerate(names)}}
+        changes["problem_type"] = "single_label_classification"
+    elif task.kind == "regression":
+        changes = {"id2label": {0: "score"}, "label2id": {"score": 0}, "problem_type": "regression"}
+    return load_model(source, task.head, vocab_size=tokenizer.get_vocab_size(), seed=seed, **changes)
+
+
+def _fit_pattern(model: Any, pattern: Pattern | str | None, config: FinetuneConfig, task: Task) -> Pattern | None:
+    fitted = pattern_for(
+        model.pattern if pattern is None else pattern,
+        length=int(config.length or 0),
+        heads=int(model.config.num_attention_heads),
+        anchor=config.anchor,
+        what=task.title,
+    )
+    if fitted is not None:
+        model.set_pattern(fitted)
+    return fitted
+
+
+def fingerprint(task: Task, data: str) -> str:
+    """sha256 over the files that the run reads: a run is not resumed on other rows."""
+    if data.startswith(HUB):
+        return data
+    paths = [part_path(task, data, "train"), *(part_path(task, data, "dev", section) for section in task.dev)]
+    return sha256(canonical_json([sha256_of_file(path) for path in paths if path.is_file()]).encode())
+
+
+def command_of(config: FinetuneConfig, pattern: Pattern | str | None) -> str:
+    """The command line that makes the run again."""
+    words = [f"sparsebert finetune {config.task} --data {config.data} --model {config.model}"]
+    if pattern is not None:
+        words.append(f"--pattern {pattern if isinstance(pattern, str) else 'pattern.safetensors'}")
+    default = FinetuneConfig(config.task, config.data, config.model).resolved()
+    for name, value in asdict(config).items():
+        if value != getattr(default, name) and name not in ("task", "data", "model"):
+            words.append(f"--set {name}={value}" if name in _BY_SET else _option(name, value))
+    return " ".join(words) + " --out RUN"
+
+
+_BY_SET = {"stride", "warmup", "subset_seed"}
+_OPTIONS = {"num_epochs": "epochs"}
+
+
+def _option(name: str, value: Any) -> str:
+    flag = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+    return flag if value is True else f"{flag} {value}"

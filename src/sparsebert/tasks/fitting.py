@@ -1,0 +1,52 @@
+"""A pattern that fits a task's inputs: found by name or file, brought to the length, anchored."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from sparsebert.errors import PatternError
+from sparsebert.patterns import Pattern, named
+
+Anchoring = Literal["auto", "token", "position"]
+
+
+def pattern_for(
+    given: Pattern | str | None, *, length: int, heads: int, anchor: Anchoring = "auto", what: str = "the task"
+) -> Pattern | None:
+    """A pattern for inputs up to `length` tokens.
+
+    given: a pattern, a file, or a builder's name. anchor: where the last row and column sit in a shorter input; auto
+    is the true last token for patterns with a border, whose last row and column mean the last token, and the
+    position for all others.
+    """
+    if given is None:
+        return None
+    pattern = given if isinstance(given, Pattern) else _found(given, length, heads)
+    if pattern.length < length:
+        if pattern.rule is None:
+            raise PatternError(
+                f"the pattern holds single entries for {pattern.length} positions and {what} reads {length} tokens; "
+                f"pass --length {pattern.length} for shorter inputs, or a pattern that a rule rebuilds at {length} "
+                "(a named one, or one made of offsets)"
+            )
+        pattern = pattern.at(length)
+    if anchor == "auto":
+        return pattern.anchored("token") if has_border(pattern) else pattern
+    return pattern.anchored(anchor)
+
+
+def _found(name: str, length: int, heads: int) -> Pattern:
+    return Pattern.load(name) if Path(name).is_file() else named(name, length, heads)
+
+
+def has_border(pattern: Pattern) -> bool:
+    """Whether every head keeps its whole last row and column, the diagonal aside."""
+    last = pattern.length - 1
+    inner = np.arange(last)
+    for head in range(pattern.heads):
+        entries = pattern.entries(head)
+        row, column = entries[entries // pattern.length == last], entries[entries % pattern.length == last]
+        if not np.isin(inner, row % pattern.length).all() or not np.isin(inner, column // pattern.length).all():
+            return False
+    return True

@@ -1,0 +1,39 @@
+"""What a task's head gives for a batch, and the loss of each item: one function for each, whatever the task."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from sparsebert.tasks.features import Batch
+from sparsebert.tasks.table import Kind
+
+
+def run_head(model: Any, kind: Kind, batch: Batch, each: int = 1) -> Float[Tensor, "items ..."]:
+    """Scores: [items, labels], [items, choices], [items] of a regression, or [items, n, 2] of spans."""
+    shape = (-1, each, batch.input_ids.shape[1]) if kind == "choice" else batch.input_ids.shape
+    found = model(
+        input_ids=batch.input_ids.view(shape),
+        attention_mask=batch.padding().view(shape),
+        token_type_ids=batch.token_type_ids.view(shape),
+    )
+    if kind == "span":
+        return torch.stack([found.start_logits, found.end_logits], dim=-1)
+    logits: Tensor = found.logits
+    return logits[:, 0] if kind == "regression" else logits
+
+
+def item_losses(
+    kind: Kind, scores: Float[Tensor, "items ..."], labels: Tensor, batch: Batch
+) -> Float[Tensor, " items"]:
+    """Cross-entropy, or the squared error of a score."""
+    if kind == "regression":
+        return (scores - labels.to(scores.dtype)).square()
+    if kind == "span":
+        # Padding is no place to answer from; left in, it would tie the loss to the longest item of the batch.
+        real = batch.padding().bool()[:, :, None]
+        scores = scores.masked_fill(~real, float("-inf"))
+        return F.cross_entropy(scores, labels, reduction="none").mean(dim=1)
+    return F.cross_entropy(scores, labels, reduction="none")

@@ -1,0 +1,131 @@
+"""TaskObjective: a task's loss as fit() trains it, with a gate beside the weights where one is learned."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparsebert.errors import TaskError
+from sparsebert.patterns import Pattern
+from sparsebert.tasks.evaluation import evaluate_items
+from sparsebert.tasks.folder import TaskFolder
+from sparsebert.tasks.heads import item_losses, run_head
+from sparsebert.tasks.items import Items
+from sparsebert.tasks.order import BatchOrder
+from sparsebert.tasks.table import Task
+from sparsebert.training import Losses, Objective, weight_groups
+
+
+class TaskObjective(Objective):
+    """Fine-tuning; and, with a gate that is attached to the model, learning a pattern on the task's own loss.
+
+    A gate is resampled for every micro-batch, its penalty joins the loss, and it learns in its own parameter groups.
+    freeze(folder) then ends the search: it detaches the gate, saves it and returns the pattern that the model gets.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        task: Task,
+        train: Items,
+        dev: Mapping[str, Items],
+        *,
+        folder: TaskFolder,
+        batch_size: int,
+        learning_rate: float,
+        weight_decay: float,
+        seed: int = 0,
+        gate: Any = None,
+        freeze: Callable[[Path], Pattern] | None = None,
+    ) -> None:
+        super().__init__()
+        if train.labels is None:
+            raise TaskError(f"{task.title} cannot be trained on rows without labels; use the official training file")
+        self.model, self.gate = model, gate
+        self.task, self.train_items, self.dev_items, self.task_folder = task, train, dict(dev), folder
+        self.order = BatchOrder(train.lengths, batch_size, seed)
+        self.labels = torch.from_numpy(np.asarray(train.labels))
+        self.learning_rate, self.weight_decay, self.seed, self.freeze = learning_rate, weight_decay, seed, freeze
+        self.figures: dict[str, float] | None = None  # of the last evaluation
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.order.steps_per_epoch
+
+    def forward(self, step: int, micro: int) -> Losses:
+        if self.gate is not None:
+            self.gate.resample(self.seed, step, micro)
+        whole = self.order.batch(step)
+        # Striding gives parts of equal size and of similar lengths; the last batch of an epoch may be a small one.
+        part = whole[micro :: self.micro_batches]
+        loss, tokens = self._loss(part) if len(part) else (self._nothing(), 0)
+        # fit() takes the mean over parts, the loss is the mean over rows: parts count by their rows.
+        loss = loss * (len(part) * self.micro_batches / len(whole))
+        if self.gate is None:
+            return Losses(loss, {}, tokens)
+        penalty = self.gate.penalty()
+        sparsity = 1.0 - float(self.gate.expected_density().detach())
+        return Losses(
+            loss + penalty, {"task": loss.detach(), "penalty": penalty.detach(), "sparsity": sparsity}, tokens
+        )
+
+    def _loss(self, part: np.ndarray) -> tuple[Tensor, int]:
+        batch = self.train_items.batch(part).to(self.device)
+        scores = run_head(self.model, self.task.kind, batch, self.train_items.each)
+        labels = self.labels[torch.from_numpy(part)].to(self.device)
+        return item_losses(self.task.kind, scores, labels, batch).mean(), batch.num_tokens
+
+    def _nothing(self) -> Tensor:
+        first: Tensor = next(self.model.parameters())
+        return first.sum() * 0.0
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        groups = weight_groups(self.model, self.learning_rate, self.weight_decay)
+        if self.gate is None:
+            return groups
+        own = {id(parameter) for parameter in self.gate.parameters()}
+        for group in groups:  # an attached gate may be reached through the model too
+            group["params"] = [parameter for parameter in group["params"] if id(parameter) not in own]
+        return [*groups, *self.gate.parameter_groups(self.learning_rate)]
+
+    def after_step(self, step: int) -> None:
+        if self.gate is not None:
+            self.gate.after_step(step)
+
+    def evaluate(self, step: int) -> dict[str, float]:
+        """Dev metrics in points; those of MNLI's sections end in the section's name."""
+        figures = {}
+        for section, items in self.dev_items.items():
+            for name, value in evaluate_items(self.model, self.task, items).items():
+                figures[f"{name}_{section}" if section else name] = value
+        self.figures = figures
+        return figures
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        """Freeze the gate if there is one, score the model as it is saved, and save it."""
+        if self.freeze is not None:
+            self.model.set_pattern(self.freeze(folder))
+            self.figures = None  # they were those of the gate
+        with torch.no_grad():
+            figures = self.figures or self.evaluate(-1)
+        pattern = self.model.pattern
+        result = {
+            "task": self.task.name,
+            "metric": self.task.metric,
+            "score": main_score(self.task, figures),
+            "metrics": figures,
+            "rows": len(self.train_items.rows),
+            "sparsity": 0.0 if pattern is None else pattern.sparsity,
+        }
+        self.task_folder.save(folder, self.model, result)
+        return result
+
+
+def main_score(task: Task, figures: Mapping[str, float]) -> float:
+    """The task's one figure: its metric, and of MNLI the mean of both sections, as the paper draws it."""
+    names = [f"{task.metric}_{section}" if section else task.metric for section in task.dev]
+    return fmean(figures[name] for name in names if name in figures)

@@ -1,0 +1,91 @@
+"""Predictor: a fine-tuned folder that answers rows; the same answer for a row alone or in any batch."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from sparsebert.model import load_model
+from sparsebert.tasks.evaluation import item_scores, predicted_labels, predicted_spans
+from sparsebert.tasks.folder import model_folder_of, open_settings, open_tokenizer
+from sparsebert.tasks.items import Items, make_items
+from sparsebert.tasks.rows import ChoiceRow, Row
+from sparsebert.tasks.spans import SpanPrediction
+from sparsebert.tasks.table import find_task
+
+_CHUNK = 512  # rows in memory at once
+_SHOWN = 5  # candidates of an answer that are written out
+
+
+class Predictor:
+    """Opens a run's model and answers rows of its task."""
+
+    def __init__(self, run: str | Path) -> None:
+        self.settings = open_settings(run)
+        self.task = find_task(self.settings.task)
+        self.tokenizer = open_tokenizer(run)
+        self.model = load_model(str(model_folder_of(run)), self.task.head)
+        self.model.eval()
+
+    def items(self, rows: Sequence[Row]) -> Items:
+        return make_items(self.task, rows, self.tokenizer, self.settings.length, self.settings.stride)
+
+    def scores(self, rows: Sequence[Row], batch_size: int | None = None) -> list[Float[np.ndarray, "..."]]:
+        """The head's own scores, item by item."""
+        return item_scores(self.model, self.task, self.items(rows), batch_size)
+
+    def labels(self, rows: Sequence[Row]) -> list[int | float | str]:
+        """What a submission holds: a class, a score from 0 to 5, or the text of an answer."""
+        items = self.items(rows)
+        found = item_scores(self.model, self.task, items)
+        if self.task.kind == "span":
+            return [one.text(self._threshold()) for one in predicted_spans(items, found)]
+        labels: list[int | float | str] = predicted_labels(self.task, found).tolist()
+        return labels
+
+    def predict(self, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
+        """One JSON object a row, in their order; reads no further ahead than it must."""
+        remaining = iter(rows)
+        while chunk := list(islice(remaining, _CHUNK)):
+            items = self.items(chunk)
+            found = item_scores(self.model, self.task, items)
+            if self.task.kind == "span":
+                yield from (self._answer(one) for one in predicted_spans(items, found))
+            else:
+                yield from (self._label(row, scores) for row, scores in zip(chunk, found, strict=True))
+
+    def _label(self, row: Row, scores: Float[np.ndarray, "..."]) -> dict[str, Any]:
+        label = predicted_labels(self.task, [scores])[0]
+        if self.task.kind == "regression":
+            return {"id": row.id, "score": round(float(label), 6)}
+        shares = _softmax(scores)
+        if isinstance(row, ChoiceRow):
+            return {"id": row.id, "label": int(label), "ending": row.endings[label], "probabilities": shares}
+        names = [self.task.label_name(index) for index in range(len(shares))]
+        return {"id": row.id, "label": names[label], "probabilities": dict(zip(names, shares, strict=True))}
+
+    def _answer(self, one: SpanPrediction) -> dict[str, Any]:
+        text = one.text(self._threshold())
+        shown = [
+            {"text": candidate.text, "start": candidate.start, "score": round(candidate.score, 6)}
+            for candidate in one.candidates[:_SHOWN]
+        ]
+        start = one.candidates[0].start if text else None
+        return {
+            "id": one.id,
+            "answer": text,
+            "start": start,
+            "no_answer": round(one.no_answer, 6) if one.candidates else None,
+            "candidates": shown,
+        }
+
+    def _threshold(self) -> float | None:
+        return self.settings.threshold if self.task.with_no_answer else None
+
+
+def _softmax(scores: Float[np.ndarray, " labels"]) -> list[float]:
+    powers = np.exp(scores.astype(np.float64) - scores.max())
+    return [round(float(share), 6) for share in powers / powers.sum()]
