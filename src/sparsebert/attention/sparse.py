@@ -127,7 +127,9 @@ def _attention(
     query, key, value = map(_row_wise, (query, key, value))
     indices = find(index)
     output = _bert_layout(query)
-    weights = torch.empty(_weights_shape(indices, query) if save else 0, dtype=_SUMS[query.dtype])
+    # Entries that only longer examples use are never written: they are zeros, not what memory happened to hold.
+    fill = torch.empty if lengths is None else torch.zeros
+    weights = fill(_weights_shape(indices, query) if save else 0, dtype=_SUMS[query.dtype])
     problem = _problem(indices, query.shape[0], query.shape[1], lengths, scale, dropout, seed)
     _set_tensors(problem, query=query, key=key, value=value, out=output)
     _set_bias(problem, bias)
