@@ -44,14 +44,17 @@ def sha256(data: bytes) -> str:
 
 
 def sha256_of_file(path: Path) -> str:
-    with _file_errors("read", path), path.open("rb") as stream:
+    with file_errors("read", path), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
-def _file_errors(verb: str, path: Path) -> Iterator[None]:
+def file_errors(verb: str, path: Path) -> Iterator[None]:
+    """What the system says of a file, as an error of ours that names it; verb: read, write."""
     try:
         yield
+    except SafetensorError as error:  # safetensors wraps what the system said, a full disk above all
+        raise FileError(f"cannot {verb} {path}: {error}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileError(f"cannot {verb} {path}: {reason}") from error
@@ -69,7 +72,7 @@ def sync_folder(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes) -> None:
     """Write the file whole or leave what was there: temporary neighbour, fsync, rename, fsync of the folder."""
     path = Path(path)
-    with _file_errors("write", path):
+    with file_errors("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         try:
@@ -93,7 +96,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    with _file_errors("read", path):
+    with file_errors("read", path):
         return Path(path).read_bytes()
 
 
@@ -129,7 +132,7 @@ def map_tensors(path: Path, expected_sha256: str | None) -> dict[str, np.ndarray
 
     The whole file is hashed first and must match; None is for a file that this process has already seen match.
     """
-    with _file_errors("read", path), path.open("rb") as stream:
+    with file_errors("read", path), path.open("rb") as stream:
         try:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as error:  # an empty file cannot be mapped
@@ -185,17 +188,27 @@ def _sealed_header(data: bytes, path: Path) -> dict[str, Any]:
 
 
 def publish_folder(folder: Path, fill: Callable[[Path], None]) -> None:
+    """place_folder(), sealed with a manifest of what was filled in."""
+
+    def fill_and_seal(part: Path) -> None:
+        fill(part)
+        _seal_folder(part)
+
+    place_folder(folder, fill_and_seal)
+
+
+def place_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     """Make a folder appear whole or not at all; replaces one of the same name.
 
-    `fill` writes into a temporary neighbour; that is sealed with a manifest, brought to the disk, and then renamed.
+    `fill` writes into a temporary neighbour; that is brought to the disk, and then renamed.
     """
     part = folder.with_name(f".{folder.name}.part")
-    with _file_errors("write", folder):
+    with file_errors("write", folder):
         remove_folder(part)
         part.mkdir(parents=True)
         try:
             fill(part)
-            _seal_folder(part)
+            _sync_files(part)
             remove_folder(folder)
             part.rename(folder)
         except BaseException:
@@ -204,13 +217,19 @@ def publish_folder(folder: Path, fill: Callable[[Path], None]) -> None:
         sync_folder(folder.parent)
 
 
-def _seal_folder(folder: Path) -> None:
-    """Bring every file to the disk, then write the manifest that vouches for them."""
-    entries = {}
-    for path in sorted(folder.iterdir()):
+def _sync_files(folder: Path) -> None:
+    """Bring every file to the disk: whoever wrote them may not have."""
+    for path in folder.iterdir():
         with path.open("rb") as stream:
             os.fsync(stream.fileno())
-        entries[path.name] = {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)}
+    sync_folder(folder)
+
+
+def _seal_folder(folder: Path) -> None:
+    """Write the manifest that vouches for every file."""
+    entries = {
+        path.name: {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)} for path in sorted(folder.iterdir())
+    }
     write_atomic(folder / MANIFEST, canonical_json({"files": entries}).encode())
 
 

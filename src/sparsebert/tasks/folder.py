@@ -1,8 +1,6 @@
 """What a fine-tuned folder holds beside the weights: tokenizer, task settings, a card; and how it is opened again."""
 
-import contextlib
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -11,6 +9,7 @@ from tokenizers import Tokenizer
 
 from sparsebert.errors import TaskError
 from sparsebert.files import read_json, write_atomic, write_json
+from sparsebert.model.saving import save_model
 from sparsebert.tasks.card import model_card
 from sparsebert.tasks.table import Task, find_task
 from sparsebert.text import load_tokenizer, vocabulary_hash
@@ -41,30 +40,17 @@ class TaskFolder:
 
     def save(self, folder: Path, model: Any, result: dict[str, Any]) -> None:
         """model/, and the pattern by itself for `--pattern`."""
-        into = folder / "model"
-        with _no_bars():
-            model.save_pretrained(into)
-        save_tokenizer(into, self.tokenizer, self.length)
         threshold = result["metrics"].get("best_f1_threshold")
         settings = TaskSettings(self.task.name, self.length, self.stride, threshold, vocabulary_hash(self.tokenizer))
-        write_json(into / _SETTINGS, asdict(settings))
-        write_atomic(into / "README.md", model_card(self.task, model, result, self.command).encode())
+
+        def more(into: Path) -> None:
+            save_tokenizer(into, self.tokenizer, self.length)
+            write_json(into / _SETTINGS, asdict(settings))
+            write_atomic(into / "README.md", model_card(self.task, model, result, self.command).encode())
+
+        save_model(model, folder / "model", more=more)
         if model.pattern is not None:
             model.pattern.save(folder / "pattern.safetensors")
-
-
-@contextlib.contextmanager
-def _no_bars() -> Iterator[None]:
-    """transformers draws a bar for every file it writes, on terminals and in logs alike."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def save_tokenizer(folder: Path, tokenizer: Tokenizer, length: int) -> None:

@@ -101,9 +101,14 @@ def run_gate(run: GateRun, out: Path, progress: Watcher | None = None) -> Result
         "where": {"corpus": str(run.corpus)},
     }
     result = fit(objective, run.fit_config(), out, settings=settings, progress=progress)
-    if is_main() and not result.was_finished:
+    # The figures come after result.json: a kill in between must not leave a finished run without them.
+    if is_main() and not all((out / name).exists() for name in figures_of(run)):
         draw(run, out)
     return result
+
+
+def figures_of(run: GateRun) -> tuple[str, ...]:
+    return ("importance.png",) if run.kind in ("soft", "attention") else ("pattern.png", "sparsity.png")
 
 
 def draw(run: GateRun, out: Path) -> None:

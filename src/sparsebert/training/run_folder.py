@@ -9,12 +9,12 @@ import platform
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
 from sparsebert.errors import ConfigError, FileError
-from sparsebert.files import canonical_json, read_bytes, read_json, sweep, write_atomic, write_json
+from sparsebert.files import canonical_json, file_errors, read_bytes, read_json, sweep, write_atomic, write_json
 from sparsebert.training.config import FREE_FIELDS, FitConfig
 
 logger = logging.getLogger(__name__)
@@ -75,8 +75,9 @@ class RunFolder:
 
     @contextlib.contextmanager
     def metrics_writer(self) -> Iterator["MetricsWriter"]:
-        with self.metrics.open("ab") as stream:
-            yield MetricsWriter(stream)
+        # Unbuffered: a line that could not be written must not be tried again while the error is on its way.
+        with self.metrics.open("ab", buffering=0) as stream:
+            yield MetricsWriter(stream, self.metrics)
 
     def add_timing(self, session: Mapping[str, float], earlier: list[Any]) -> None:
         """timing.json: the only file with clock values; one entry for each time the command ran."""
@@ -92,16 +93,19 @@ class RunFolder:
 class MetricsWriter:
     """Appends one JSON object a step."""
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self.stream, self.path = stream, path
 
     def write(self, line: Mapping[str, Any]) -> None:
-        self.stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
-        self.stream.flush()
+        data = json.dumps(line, allow_nan=False).encode() + b"\n"
+        with file_errors("write", self.path):
+            while data:
+                data = data[self.stream.write(data) :]
 
     def sync(self) -> None:
         """Before a checkpoint claims these steps, they are on the disk."""
-        os.fsync(self.stream.fileno())
+        with file_errors("write", self.path):
+            os.fsync(self.stream.fileno())
 
 
 def environment(ranks: int) -> dict[str, Any]:
