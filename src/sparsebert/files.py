@@ -264,9 +264,9 @@ def remove_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed writers left behind in a folder: temporary files and folders."""
-    for left in [*folder.glob(".*.part"), *folder.glob(".*.old")]:
-        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    """Remove what killed writers left behind in a folder and below: temporary files and folders."""
+    for left in [*folder.rglob(".*.part"), *folder.rglob(".*.old")]:
+        shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def require_space(folder: Path, needed: int) -> None:

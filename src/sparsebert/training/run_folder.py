@@ -46,8 +46,7 @@ class RunFolder:
 
     def begin(self, config: FitConfig, settings: Mapping[str, Any], ranks: int) -> int:
         """Write run.json, or hold a resumed run to it; the number of threads to compute with."""
-        for folder in (self.folder, *(path for path in self.folder.iterdir() if path.is_dir())):
-            sweep(folder)
+        sweep(self.folder)
         description = {"settings": dict(settings), "fit": config.as_json(), "environment": environment(ranks)}
         path = self.folder / "run.json"
         if not path.exists():
