@@ -91,8 +91,12 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """A JSON file people can read: indented, keys sorted, a newline at the end."""
-    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomic(path, (text + "\n").encode())
+    write_atomic(path, readable_json(value))
+
+
+def readable_json(value: Any) -> bytes:
+    """The bytes of write_json: one spelling, so that a file can be held to it."""
+    return (json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def read_bytes(path: Path) -> bytes:

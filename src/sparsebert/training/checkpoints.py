@@ -30,7 +30,7 @@ class Progress:
     tokens: int = 0
     skipped: int = 0  # steps without an update, because something was not finite
     skipped_in_a_row: int = 0
-    evaluation: Mapping[str, float] = field(default_factory=dict)  # the last one
+    evaluation: Mapping[str, float | None] = field(default_factory=dict)  # the last one; None: not finite
 
 
 class Checkpoints:

@@ -135,7 +135,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for part in ("fit", "settings"):
+    for part in ("settings", "fit"):  # what was chosen before what follows from it
         before, after = (dict(_flat(json.loads(canonical_json(source.get(part, {}))))) for source in (found, now))
         for name in sorted(before.keys() | after.keys()):
             if name not in FREE_FIELDS and not name.startswith("where.") and before.get(name) != after.get(name):

@@ -10,7 +10,7 @@ from tests.faults.scorecard.row import Row, Trial, require
 
 # kind of run, options that differ, the name that the refusal must hold
 CHANGED: list[tuple[str, list[object], str]] = [
-    ("search", ["--steps", 13], "num_steps"),
+    ("search", ["--steps", 13], "steps"),
     ("search", ["--length", 32], "length"),
     ("search", ["--batch-size", 8], "batch_size"),
     ("search", ["--sparsity", 0.6], "sparsity"),
@@ -34,7 +34,7 @@ CHANGED: list[tuple[str, list[object], str]] = [
 # patterns that do not fit the model or the input: heads, length
 UNFIT: list[tuple[list[object], str]] = [
     (["--pattern", "SEVEN_HEADS"], "7 heads"),
-    (["--pattern", "SHORT"], "covers"),
+    (["--pattern", "SHORT"], "8 positions"),
 ]
 KINDS = ("search", "finetune")
 
