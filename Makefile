@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := $(wildcard src tests benchmarks docs setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench docs clean
+.PHONY: help setup demo test check format bench docs sanitize clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -42,6 +42,9 @@ docs: $(READY)  ## rewrite what is generated in the docs: figures, the README tr
 
 bench: $(READY)  ## the benchmarks, one after another
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+sanitize:  ## the kernel under ASan and UBSan, on a small suite
+	bash csrc/check_memory.sh
 
 clean:  ## remove what was built
 	rm -rf $(VENV) build dist demo src/*.egg-info

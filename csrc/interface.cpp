@@ -78,6 +78,16 @@ std::vector<Piece> pieces(const sb_problem& p) {
   return list;
 }
 
+// A result of this size is fresh memory from the system, and touching it page by page costs as much as filling it:
+// large pages are asked for. (Smaller results come out of the allocator's heap, which is left as it is.)
+void prepare_result(const sb_problem& p, const sb_tensor& t) {
+  constexpr uintptr_t page = uintptr_t(1) << 21, large = uintptr_t(1) << 25;
+  const size_t width = p.dtype == SB_FLOAT64 ? 8 : p.dtype == SB_FLOAT32 ? 4 : 2;
+  const size_t bytes = size_t(p.batch * p.heads * p.length * p.size) * width;
+  const uintptr_t from = (uintptr_t(t.data) + page - 1) / page * page, to = (uintptr_t(t.data) + bytes) / page * page;
+  if (bytes > large && to > from) madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
+}
+
 RunPiece runner(const sb_problem& p) {
 #if defined(__x86_64__)
   if (p.isa == SB_AVX512) return run_avx512;
@@ -165,12 +175,14 @@ int sb_best_isa() {
 
 int sb_forward(const sb_problem* problem) {
   if (problem->batch * problem->heads * problem->length == 0) return 0;
+  prepare_result(*problem, problem->out);
   return run_pieces(*problem, {FORWARD}, {});
 }
 
 int sb_backward(const sb_problem* problem) {
   const sb_problem& p = *problem;
   if (p.batch * p.heads * p.length == 0) return 0;
+  for (const sb_tensor* result : {&p.grad_query, &p.grad_key, &p.grad_value}) prepare_result(p, *result);
   Pairs pairs;
   pairs.each = std::max<int64_t>(64, (2 * largest_head(p) * int64_t(element_size(p)) + 63) / 64 * 64);
   // Whole heads go through both passes at once, their pairs still in cache.

@@ -1,6 +1,7 @@
 """Atomic writes and sealed files."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,38 @@ def test_a_file_without_a_header_cannot_be_mapped(tmp_path: Path, data: bytes) -
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(FileError, match="restore it from a copy"):
         files.map_tensors(tmp_path / "file", None)
+
+
+def fill_with(**contents: bytes) -> Callable[[Path], None]:
+    def fill(folder: Path) -> None:
+        for name, data in contents.items():
+            (folder / name).write_bytes(data)
+
+    return fill
+
+
+def test_a_published_folder_gives_back_what_was_put_in(tmp_path: Path) -> None:
+    files.publish_folder(tmp_path / "a", fill_with(x=b"one", y=b""))
+    files.publish_folder(tmp_path / "a", fill_with(x=b"two"))
+    assert dict(files.verified_files(tmp_path / "a")) == {"x": b"two"}
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_whose_filling_fails_is_not_there(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "x").write_bytes(b"half")
+        raise KeyError("broken")
+
+    files.publish_folder(tmp_path / "a", fill_with(x=b"before"))
+    with pytest.raises(KeyError):
+        files.publish_folder(tmp_path / "a", fail)
+    assert dict(files.verified_files(tmp_path / "a")) == {"x": b"before"}
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("manifest", [b"", b"{}", b"[1]", b'{"files":{"x":3}}', b'{"files": {}}', b"\xff"])
+def test_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, manifest: bytes) -> None:
+    files.publish_folder(tmp_path / "a", fill_with(x=b"one"))
+    (tmp_path / "a" / "manifest.json").write_bytes(manifest)
+    with pytest.raises(FileError):
+        list(files.verified_files(tmp_path / "a"))

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from sparsebert.errors import RunInterruptedError
 from sparsebert.training import fit
 from tests.faults.processes import die, ended, forked
 from tests.training.cases import outcome, short_fit, small_pretraining
@@ -85,16 +87,20 @@ def writes_of_a_run(tmp_path: Path) -> int:
 
 
 def check_kills_while_writing(undisturbed: Path, tmp_path: Path, kills: int) -> None:
+    """Runs are killed before a random one of their writes, and started again, until there were enough kills."""
     total = writes_of_a_run(tmp_path)
     assert total > 50
-    draw = random.Random(0)
-    for trial in range(kills):
-        folder, log = tmp_path / f"trial-{trial}", tmp_path / f"log-{trial}"
-        moment = draw.randrange(1, total + 1)
-        assert killed_while_writing(folder, moment, log) == -signal.SIGKILL, (moment, log.read_text())
-        assert ended(forked(lambda folder=folder: train(folder), log)) == 0, (moment, log.read_text())
-        assert outcome(folder) == outcome(undisturbed), moment
-        assert not [path for path in folder.rglob("*") if path.suffix in (".part", ".old")]
+    draw, log = random.Random(0), tmp_path / "log"
+    killed = finished = 0
+    while killed < kills or finished == 0:
+        folder, moment = tmp_path / f"run-{finished}", draw.randrange(1, total + 1) if killed < kills else 0
+        code = killed_while_writing(folder, moment, log)
+        assert code in (0, -signal.SIGKILL), (moment, log.read_text())
+        killed += code != 0
+        if code == 0:
+            finished += 1
+            assert outcome(folder) == outcome(undisturbed), moment
+            assert not [path for path in folder.rglob("*") if path.suffix in (".part", ".old")]
 
 
 def check_kills_at_any_time(undisturbed: Path, folder: Path, kills: int) -> None:
@@ -133,7 +139,8 @@ def check_terminations(undisturbed: Path, tmp_path: Path, trials: int) -> None:
         codes = []
         # Before fit() listens a signal still ends the process at once; afterwards only with a checkpoint.
         while not codes or codes[-1] != 0:
-            codes.append(killed_after(folder, draw.uniform(0.05, 0.5), log, signal.SIGTERM))
+            seconds = draw.uniform(0.05, 0.5) * (1 + len(codes))  # longer each time, so that a slow machine ends too
+            codes.append(killed_after(folder, seconds, log, signal.SIGTERM))
         assert set(codes) <= {0, 143, -signal.SIGTERM}, (codes, log.read_text())
         assert outcome(folder) == outcome(undisturbed)
 
@@ -145,3 +152,31 @@ def test_asked_to_end(undisturbed: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_asked_to_end_many_times(undisturbed: Path, tmp_path: Path) -> None:
     check_terminations(undisturbed, tmp_path, 10)
+
+
+def test_a_disk_that_takes_no_more_ends_the_run_and_costs_no_bits(undisturbed: Path, tmp_path: Path) -> None:
+    folder, log = tmp_path / "run", tmp_path / "log"
+
+    def work() -> None:
+        train_some(folder)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        train(folder)
+
+    def train_some(folder: Path) -> None:
+        objective = small_pretraining()
+        forward = objective.forward
+
+        def stop_in_time(step: int, micro: int) -> Any:
+            if step == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return forward(step, micro)
+
+        objective.forward = stop_in_time  # type: ignore[method-assign]
+        with pytest.raises(RunInterruptedError):
+            fit(objective, short_fit(), folder)
+
+    assert ended(forked(work, log)) == 2, log.read_text()
+    assert "cannot write" in log.read_text()
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["step-00000003", "step-00000005"]
+    assert ended(forked(lambda: train(folder), log)) == 0, log.read_text()
+    assert outcome(folder) == outcome(undisturbed)

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsebert import Pattern, gates, patterns
+from sparsebert import Pattern, attend, gates, patterns
 from sparsebert.attention import Relaxation as AttentionRelaxation
 from sparsebert.errors import FileError, GateError
 from sparsebert.gates import Gate, Relaxation
@@ -144,6 +144,33 @@ def test_the_dual_variable_and_the_step_are_saved() -> None:
     assert int(gate.state_dict()["step"]) == 7
 
 
+@settings(max_examples=50)
+@given(st.sampled_from(KINDS), st.floats(1e-3, 10), st.floats(0, 1e4), st.sampled_from(["log", "additive"]))
+def test_attention_and_every_gradient_stay_finite_at_any_temperature_and_alpha(
+    kind: type[Gate], temperature: float, size: float, relaxation: Relaxation
+) -> None:
+    gate = trained(kind, heads=2, length=6, temperature=temperature, relaxation=relaxation, sparsity=0.3, steps=10)
+    with torch.no_grad():
+        for parameter in gate.parameters():
+            parameter.mul_(size)
+    gate.resample(0, 4)
+    q = torch.randn(2, 2, 6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    output = attend(q, q, q, **gate.attention_arguments(None))
+    (output.square().sum() + gate.penalty()).backward()
+    assert output.isfinite().all()
+    for parameter in (q, *gate.parameters()):
+        assert parameter.grad is not None
+        assert parameter.grad.isfinite().all()
+
+
+def test_without_a_rate_of_its_own_alpha_is_treated_as_the_weights_are() -> None:
+    own, shared = (gates.Structured(length=8, heads=1, settings=name) for name in ("default", "official"))
+    assert own.parameter_groups(1e-4)[0]["lr"] == 5e-2
+    assert own.parameter_groups(1e-4)[0]["clip"] is False
+    assert {"params", "lr", "weight_decay"} == set(shared.parameter_groups(1e-4)[0])
+    assert shared.parameter_groups(1e-4)[0]["lr"] == 1e-4
+
+
 # Freezing
 
 
@@ -168,6 +195,7 @@ def test_dropping_the_diagonal_takes_the_corners_too_and_keeping_it_forces_it() 
     assert without.sparsity == pytest.approx(0.7, abs=0.005)
 
 
+@settings(max_examples=40)
 @given(
     st.sampled_from(KINDS),
     st.sampled_from([(64, 4), (128, 2), (128, 12)]),

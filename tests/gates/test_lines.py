@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsebert import attend, gates, patterns
+from sparsebert.attention.sparse_library import is_built
 from sparsebert.errors import GateError
 from sparsebert.gates.lines import explored, lines_pattern
 
@@ -76,3 +77,20 @@ def test_the_sparse_path_refuses_what_it_cannot_do() -> None:
         gates.Structured(length=16, heads=1, path="sparse", relaxation="multiplicative")
     with pytest.raises(GateError, match="take the model's own off"):
         gates.Structured(length=16, heads=1, path="sparse").attention_arguments(patterns.full(16))
+
+
+def test_the_kernel_gives_the_oracle_answer_for_sampled_lines() -> None:
+    if not is_built():
+        pytest.skip("the C++ kernel is not built here")
+    gate = gates.Structured(length=300, heads=2, initial_density=0.1)
+    answers = []
+    for backend in ("sparse", "reference"):
+        gate.zero_grad()
+        gate.resample(0, 0)
+        q = torch.randn(2, 2, 300, 16, generator=torch.Generator().manual_seed(0))
+        output = attend(q, q, q, backend=backend, **gate.attention_arguments(None))
+        output.square().sum().backward()
+        assert gate.alpha.grad is not None
+        answers.append((output.detach(), gate.alpha.grad.clone()))
+    torch.testing.assert_close(answers[0][0], answers[1][0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(answers[0][1], answers[1][1], atol=1e-3, rtol=1e-4)

@@ -1,0 +1,1 @@
+"""fit(), checkpoints, objectives, recipes."""

@@ -47,6 +47,7 @@ def test_attention_maps_are_distributions_over_keys(docs_corpus: Path, tmp_path:
         ("structured", {"sparsity": 0.7}),
         ("structured", {"sparsity": 0.7, "levels": 2, "diagonal": "drop"}),
         ("structured", {"penalty": 0.01, "preset": "paper"}),
+        ("structured", {"sparsity": 0.9, "length": 300, "initial_density": 0.2}),
         ("unstructured", {"sparsity": 0.8}),
         ("unstructured", {"penalty": 0.01, "preset": "official"}),
     ],

@@ -249,7 +249,7 @@ def _problem(
     seed: Tensor | None,
 ) -> Problem:
     problem = Problem(batch=batch, heads=heads, length=indices.length, pattern_heads=indices.heads, kept=indices.kept)
-    problem.rows, problem.columns = indices.rows.pointers(), indices.columns.pointers()
+    problem.rows, problem.columns = indices.rows.pointers, indices.columns.pointers
     if lengths is not None:
         lengths = lengths.contiguous()
         problem.lengths, problem.owner = lengths.data_ptr(), lengths  # the structure holds only an address

@@ -15,8 +15,8 @@ from sparsebert.patterns import Pattern
 
 # The density at which the sparse kernel and SDPA (given the pattern as a bool tensor) take the same time, forward and
 # backward, for unstructured patterns, the harder kind: (longest input, density). docs/results/attention.md has the
-# measurement; between two lengths the lower density counts.
-CROSSOVER = ((128, 0.35), (512, 0.30), (1024, 0.30), (2**31, 0.30))
+# measurement.
+CROSSOVER = ((128, 0.70), (2**31, 0.55))
 
 
 def crossover(length: int) -> float:

@@ -5,6 +5,7 @@ Pattern (CSR, its full length) --crop--> rows (CSR) --transpose--> columns (CSC)
 
 import ctypes
 import dataclasses
+import functools
 import itertools
 import threading
 import weakref
@@ -41,7 +42,9 @@ class IndexSide:
     reach: Int32[ndarray, "heads tiles"]
     longs: Int32[ndarray, "heads long_lines"]
 
+    @functools.cached_property
     def pointers(self) -> Side:
+        """The arrays' addresses, valid as long as this object is."""
         fields = (self.starts, self.others, self.entries, self.low, self.reach, self.longs)
         return Side(*(None if field is None else field.ctypes.data for field in fields))
 

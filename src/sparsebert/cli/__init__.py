@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.bench import bench
 from sparsebert.cli.demo import demo
 from sparsebert.cli.finetune import finetune
 from sparsebert.cli.importance import importance
@@ -37,6 +38,7 @@ app.command()(finetune)
 app.command()(predict)
 app.command()(submission)
 app.command()(theory)
+app.add_typer(bench, name="bench")
 
 
 def _version(wanted: bool) -> None:

@@ -58,7 +58,7 @@ def _run(out: Path, **given: Any) -> "Result":
     from sparsebert.training.progress import for_this_terminal
 
     # One process on one machine: nothing is gained by cutting its batches. A checkpoint holds 400 MB, so not too often.
-    others = {"micro_batches": 1, "checkpoint_every": 50, "num_held_out": 6}
+    others = {"micro_batches": 1, "checkpoint_every": 50, "keep_checkpoints": 1, "num_held_out": 6}
     return run_gate(resolve(given, others), out, for_this_terminal(out.name))
 
 

@@ -27,9 +27,9 @@ from sparsebert.patterns import Anchor, Pattern, full
 Diagonal = Literal["learned", "keep", "drop"]
 Method = Literal["threshold", "sample"]
 Made = TypeVar("Made")
-# AdamW for alpha: no decay, no warm-down, no clipping beside the weights' gradients; and the gradient of a single
-# entry is so small that BERT's epsilon would drown it.
-ALPHA_GROUP: dict[str, Any] = {"weight_decay": 0.0, "schedule": "constant", "clip": False, "eps": 1e-8}
+# AdamW for alpha at a rate of its own: no fall of the rate, no clipping beside the weights' gradients; and the
+# gradient of a single entry is so small that BERT's epsilon would drown it.
+_OWN_RATE: dict[str, Any] = {"schedule": "constant", "clip": False, "eps": 1e-8}
 
 
 class Gate(nn.Module, ABC):
@@ -94,6 +94,12 @@ class Gate(nn.Module, ABC):
     @abstractmethod
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         """Groups for AdamW, with alpha's own learning rate."""
+
+    def alpha_group(self, parameters: list[nn.Parameter], weights_rate: float, share: float = 1.0) -> dict[str, Any]:
+        """One group at a share of alpha's rate; without a rate of its own alpha is treated as the weights are."""
+        if self.settings.rate is None:
+            return {"params": parameters, "lr": weights_rate * share, "weight_decay": 0.0}
+        return {"params": parameters, "lr": self.settings.rate * share, "weight_decay": 0.0, **_OWN_RATE}
 
     # Sampling
 

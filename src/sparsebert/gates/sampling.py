@@ -31,7 +31,7 @@ def logistic_noise(
 def gumbel_sigmoid(
     logits: Float[Tensor, "*units"], noise: Float[Tensor, "*units"], temperature: float, *, hard: bool = False
 ) -> Float[Tensor, "*units"]:
-    """sigmoid((logits + G1 - G2) / temperature); hard: 0 or 1 forward, that gradient backward (Eq. 9)."""
+    """sigmoid((logits + G1 - G2) / temperature); hard: 0 or 1 forward, that gradient backward."""
     soft = torch.sigmoid((logits + noise) / temperature)
     return _straight_through(soft) if hard else soft
 

@@ -27,7 +27,7 @@ class Settings:
     temperature: Schedule = field(default_factory=lambda: Schedule("linear", 1.0, 0.4))
     penalty_on: PenaltyOn = "expected"  # the density the penalty sees: the probabilities' or the sample's
     rate: float | None = 5e-2  # learning rate of alpha; None: the weights' own
-    entry_share: float = 1.0  # of the rate, for terms that belong to one entry while others are shared
+    entry_share: float = 0.2  # of the rate, for terms that belong to one entry while others are shared
     initial_density: float = 0.5  # of what is learned
     initial_noise: float = 0.0  # standard deviation of alpha at the start
     border: bool = True  # first and last row and column always kept (structured)

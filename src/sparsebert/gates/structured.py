@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sparsebert import draws
 from sparsebert.errors import GateError
-from sparsebert.gates.gate import ALPHA_GROUP, Gate
+from sparsebert.gates.gate import Gate
 from sparsebert.gates.lines import explored, lines_pattern
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
@@ -79,8 +79,7 @@ class Structured(Gate):
         return from_offsets(self.length, offsets, border=self.settings.border, anchor=self.anchor)
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
-        rate = weights_rate if self.settings.rate is None else self.settings.rate
-        return [{"params": [self.alpha], "lr": rate, **ALPHA_GROUP}]
+        return [self.alpha_group([self.alpha], weights_rate)]
 
     def _sampled_lines(self) -> dict[str, Any]:
         """The lines of this sample as a pattern, with their values as a bias."""

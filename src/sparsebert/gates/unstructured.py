@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from sparsebert.gates.gate import ALPHA_GROUP, Gate
+from sparsebert.gates.gate import Gate
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
 from sparsebert.patterns import Anchor, Pattern, from_keep
@@ -77,12 +77,12 @@ class Unstructured(Gate):
         return self.dense_arguments(pattern)
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
-        rate = weights_rate if self.settings.rate is None else self.settings.rate
-        own = rate * self.settings.entry_share if self.settings.pooled else rate
-        groups: list[dict[str, Any]] = [{"params": [self.alpha], "lr": own}]
-        if self.settings.pooled:
-            groups.append({"params": list(self.shared.values()), "lr": rate})
-        return [{**group, **ALPHA_GROUP} for group in groups]
+        if not self.settings.pooled:
+            return [self.alpha_group([self.alpha], weights_rate)]
+        return [
+            self.alpha_group([self.alpha], weights_rate, self.settings.entry_share),
+            self.alpha_group(list(self.shared.values()), weights_rate),
+        ]
 
     def _place_entries(self, rows: np.ndarray, columns: np.ndarray) -> None:
         unit_of = np.empty((self.length, self.length), dtype=np.int64)

@@ -1,5 +1,6 @@
 """Checkpoints that are whole or absent: weights, optimiser and step, published as one verified folder."""
 
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from sparsebert.errors import FileError, TrainingError
-from sparsebert.files import publish_folder, read_json, remove_folder, require_space, sweep, verified_files, write_json
+from sparsebert.files import publish_folder, remove_folder, require_space, sweep, verified_files, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +48,11 @@ class Checkpoints:
         require_space(self.folder, _SLACK + sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()]))
 
         def fill(folder: Path) -> None:
-            save_file(_for_disk(weights), folder / _WEIGHTS)
-            save_file(_for_disk(moments), folder / _OPTIMISER)
+            try:
+                save_file(_for_disk(weights), folder / _WEIGHTS)
+                save_file(_for_disk(moments), folder / _OPTIMISER)
+            except SafetensorError as error:  # what the library makes of a failed write
+                raise FileError(f"cannot write the checkpoint of step {progress.step}: {error}") from error
             write_json(folder / _PROGRESS, asdict(progress))
 
         publish_folder(self.folder / f"step-{progress.step:08d}", fill)
@@ -93,16 +97,12 @@ def _step_of(folder: Path) -> int:
 
 def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Tensor], Progress]:
     """Every byte of a checkpoint, verified before any of it is used."""
-    tensors: dict[str, dict[str, Tensor]] = {}
-    for name, contents in verified_files(folder):
-        if name.endswith(".safetensors"):
-            try:
-                tensors[name] = load_safetensors(contents)
-            except (SafetensorError, ValueError, KeyError) as error:
-                raise FileError(f"{folder / name} is not a readable safetensors file ({error})") from error
+    found: dict[str, Any] = {}
     try:
-        return tensors[_WEIGHTS], tensors[_OPTIMISER], Progress(**read_json(folder / _PROGRESS))
-    except (KeyError, TypeError) as error:
+        for name, contents in verified_files(folder):
+            found[name] = load_safetensors(contents) if name.endswith(".safetensors") else json.loads(contents)
+        return found[_WEIGHTS], found[_OPTIMISER], Progress(**found[_PROGRESS])
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"{folder} is not a checkpoint of this version of sparsebert ({error})") from error
 
 

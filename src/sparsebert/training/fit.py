@@ -153,8 +153,7 @@ class _Loop:
 
     def _advance(self, report: Report) -> None:
         before, step = self.progress, self.progress.step + 1
-        every = self.config.evaluate_every
-        is_due = step == self.config.num_steps or (every and step % every == 0)
+        is_due = self._is_due(step, self.config.evaluate_every)
         self.progress = Progress(
             step=step,
             tokens=before.tokens + report.tokens,
@@ -172,19 +171,21 @@ class _Loop:
         return {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
     def _record(self, report: Report) -> None:
-        step, every = self.progress.step, self.config.evaluate_every
+        step = self.progress.step
         line = report.as_line(step)
-        if step == self.config.num_steps or (every and step % every == 0):
+        if self._is_due(step, self.config.evaluate_every):
             line["evaluation"] = dict(self.progress.evaluation)
         self.metrics.write(line)
         self.events.write(line)
         self.session.tokens += report.tokens
         self.watcher.step(line, self.session.as_json(step)["tokens_per_second"])
-        is_due = step == self.config.num_steps or step % self.config.checkpoint_every == 0
-        if (is_due or report.signal) and not self._is_lost():
+        if (self._is_due(step, self.config.checkpoint_every) or report.signal) and not self._is_lost():
             self.metrics.sync()
             self.checkpoints.save(self.progress, self.objective, self.updater.optimiser)
             self.run.add_timing(self.session.as_json(step), self.session.earlier)
+
+    def _is_due(self, step: int, every: int) -> bool:
+        return step == self.config.num_steps or (every > 0 and step % every == 0)
 
     def _is_lost(self) -> bool:
         return self.progress.skipped_in_a_row >= self.config.max_skipped
