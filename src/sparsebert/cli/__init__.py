@@ -14,6 +14,7 @@ from sparsebert.cli.predict import predict
 from sparsebert.cli.prepare import prepare
 from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
+from sparsebert.cli.report import report
 from sparsebert.cli.search import search
 from sparsebert.cli.submission import submission
 from sparsebert.cli.theory import theory
@@ -39,6 +40,7 @@ app.command()(predict)
 app.command()(submission)
 app.command()(theory)
 app.add_typer(bench, name="bench")
+app.command()(report)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,40 @@
+"""`sparsebert report`: a study folder as one page, with the findings and the figures."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    html = "html"
+    md = "md"
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by `sparsebert study`.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    format_: Annotated[
+        Format, typer.Option("--format", help="One HTML page, or Markdown with SVG figures.")
+    ] = Format.html,
+    figures: Annotated[Path | None, typer.Option(help="Also write every figure here, as SVG and PDF.")] = None,
+    findings: Annotated[
+        Path | None, typer.Option(help="Where findings.json goes; beside the page unless given.")
+    ] = None,
+) -> None:
+    """Turn a study into tables, figures and findings: one page that works offline.
+
+    Examples:
+
+    sparsebert report results --out results/report.html
+
+    sparsebert report results --format md --out results/report.md --figures figures
+    """
+    from collections import Counter
+
+    from sparsebert.report.writing import write_report
+
+    judged = write_report(folder, out, form=format_.value, figures=figures, findings=findings)
+    counts = Counter(finding.verdict for finding in judged)
+    typer.echo(f"{out}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}")

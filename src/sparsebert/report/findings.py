@@ -1,0 +1,150 @@
+"""Findings: each claim of the paper with our effect, its interval, and a verdict by a stated test."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sparsebert.files import write_json
+from sparsebert.report.claims import CLAIMS, Claim, Family
+from sparsebert.report.pairs import Part
+from sparsebert.report.statistics import LEVEL, MIN_SEEDS, Estimate, estimate, holm
+from sparsebert.report.study import Study
+
+Verdict = Literal["reproduced", "not reproduced", "not enough evidence"]
+_TESTS = {
+    "superiority": "paired over tasks (or heads) and seeds; 95 % interval above 0, Holm-adjusted p below 0.05",
+    "non-inferiority": "paired over tasks and seeds; 95 % interval above minus the margin, Holm-adjusted p below 0.05",
+}
+
+
+@dataclass(frozen=True)
+class PartFinding:
+    """One comparison within a claim."""
+
+    name: str
+    effect: float
+    low: float
+    high: float
+    unit: str
+    seeds: int
+    pairs: int
+    p: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of the findings table; of several parts the weakest speaks for the claim."""
+
+    claim: str
+    number: int
+    statement: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    unit: str | None
+    seeds: int
+    test: str
+    margin: float | None
+    verdict: Verdict
+    runs: tuple[str, ...]
+    kind: str
+    p: float | None  # after Holm
+    weakest: str | None
+    parts: tuple[PartFinding, ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class _Judged:
+    claim: Claim
+    parts: tuple[tuple[Part, Estimate], ...]
+
+    @property
+    def weakest(self) -> tuple[Part, Estimate] | None:
+        return max(self.parts, key=lambda one: (one[1].p, -one[1].effect), default=None)
+
+    @property
+    def p(self) -> float:
+        """All parts must hold: the largest p is a valid one for that, with no correction."""
+        return max((found.p for _, found in self.parts), default=1.0)
+
+    @property
+    def p_against(self) -> float:
+        """One part that fails is enough, so the smallest p pays for the number of parts."""
+        return min(1.0, len(self.parts) * min((found.p_against for _, found in self.parts), default=1.0))
+
+
+def judge(study: Study) -> list[Finding]:
+    """Every claim, with Holm's correction within the claims and within what is said in words."""
+    judged = [_estimate(claim, study) for claim in CLAIMS]
+    findings = {}
+    families: tuple[Family, ...] = ("claims", "words")
+    for family in families:
+        members = [one for one in judged if one.claim.family == family]
+        for_ = holm([one.p for one in members])
+        against = holm([one.p_against for one in members])
+        for one, p, p_against in zip(members, for_, against, strict=True):
+            findings[one.claim.number] = _finding(one, p, p_against, study)
+    return [findings[claim.number] for claim in CLAIMS]
+
+
+def write_findings(findings: list[Finding], path: Path) -> None:
+    write_json(path, [as_json(finding) for finding in findings])
+
+
+def as_json(finding: Finding) -> dict[str, Any]:
+    return asdict(finding)
+
+
+def _estimate(claim: Claim, study: Study) -> _Judged:
+    parts = [part for part in claim.parts(study) if part.values]
+    return _Judged(
+        claim, tuple((part, estimate(part.values, bound=part.bound, ceiling=part.ceiling)) for part in parts)
+    )
+
+
+def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Finding:
+    claim, weakest = judged.claim, judged.weakest
+    verdict, note = _verdict(judged, p, p_against, study)
+    part, found = weakest or (None, None)
+    return Finding(
+        claim=claim.name,
+        number=claim.number,
+        statement=claim.statement,
+        effect=None if found is None else found.effect,
+        low=None if found is None else found.low,
+        high=None if found is None else found.high,
+        unit=None if part is None else part.unit,
+        seeds=min((each.seeds for _, each in judged.parts), default=0),
+        test=_TESTS[claim.kind],
+        margin=dict(claim.margin).get(part.unit) if part else None,
+        verdict=verdict,
+        runs=tuple(dict.fromkeys(id_ for each, _ in judged.parts for id_ in each.runs)),
+        kind=claim.kind,
+        p=p if judged.parts else None,
+        weakest=None if part is None else part.name,
+        parts=tuple(
+            PartFinding(each.name, f.effect, f.low, f.high, each.unit, f.seeds, f.pairs, f.p)
+            for each, f in judged.parts
+        ),
+        note=note,
+    )
+
+
+def _verdict(judged: _Judged, p: float, p_against: float, study: Study) -> tuple[Verdict, str]:
+    if not judged.parts:
+        return "not enough evidence", "no finished runs bear on it"
+    if not study.is_evidence:
+        return "not enough evidence", "smoke runs are not evidence"
+    seeds = min(found.seeds for _, found in judged.parts)
+    if seeds < MIN_SEEDS:
+        return "not enough evidence", f"{seeds} seed; at least {MIN_SEEDS} are needed"
+    is_above = all(found.low > part.bound for part, found in judged.parts)
+    if is_above and p < 1 - LEVEL:
+        return "reproduced", ""
+    failed = [part.name for part, found in judged.parts if found.high < part.ceiling]
+    if p_against < 1 - LEVEL and failed:
+        return "not reproduced", f"fails in: {', '.join(failed[:3])}{' and others' if len(failed) > 3 else ''}"
+    if is_above:
+        return "not enough evidence", f"on its own it would hold; among the others p is {p:.2g}"
+    return "not enough evidence", "the interval leaves both open"

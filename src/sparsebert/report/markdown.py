@@ -1,0 +1,64 @@
+"""The report as Markdown: the same tables and findings, figures as files beside it."""
+
+from collections.abc import Iterable, Iterator
+
+from sparsebert.report.figures import Figure
+from sparsebert.report.findings import Finding
+from sparsebert.report.settings import facts, settings_table, stages_table
+from sparsebert.report.study import Study
+from sparsebert.report.table_html import said
+from sparsebert.report.tables import TABLES, Cell, Table, importance_table
+
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>#|!"} | {"\n": " ", "\r": " "})
+
+
+def markdown(study: Study, findings: list[Finding], figures: Iterable[tuple[Figure, str]]) -> str:
+    """figures: each with the address of its drawing, relative to the file."""
+    lines = [f"# SparseBERT: {plain(study.name)}, {plain(study.scale)} scale", ""]
+    if not study.is_evidence:
+        lines += ["**Not evidence.** These runs are a few steps long; the numbers mean nothing.", ""]
+    lines += [f"- {name}: {plain(value)}" for name, value in facts(study)]
+    lines += ["", "## Findings", "", *_findings(findings), "", "## Tables", ""]
+    tables = [importance_table(study), *(make(study) for make in TABLES), settings_table(study), stages_table(study)]
+    for table in tables:
+        lines += [f"### {table.title}", "", f"{table.caption}{_key(table)}", "", *_table(table), ""]
+    lines += ["## Figures", ""]
+    for figure, address in figures:
+        lines += [f"### {figure.title}", "", f"![{figure.title}]({address})", "", plain(figure.caption), ""]
+    return "\n".join(lines)
+
+
+def plain(text: str) -> str:
+    """Text that Markdown leaves as it is."""
+    return text.translate(_SPECIAL)
+
+
+def _key(table: Table) -> str:
+    return " Ours, and the paper's in brackets." if table.has_paper else ""
+
+
+def _findings(findings: list[Finding]) -> Iterator[str]:
+    yield "| # | claim | effect | 95 % interval | unit | seeds | verdict |"
+    yield "|---|---|---|---|---|---|---|"
+    for one in findings:
+        effect = "" if one.effect is None else f"{one.effect:+.3f}"
+        interval = "" if one.low is None or one.high is None else f"{one.low:+.3f} to {one.high:+.3f}"
+        words = f"{one.verdict} ({one.note})" if one.note else one.verdict
+        cells = (str(one.number), one.statement, effect, interval, one.unit or "", str(one.seeds), words)
+        yield f"| {' | '.join(plain(cell) for cell in cells)} |"
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield f"| | {' | '.join(plain(column) for column in table.columns)} |"
+    yield "|---" * (len(table.columns) + 1) + "|"
+    group = ""
+    for row in table.rows:
+        if row.group != group:
+            group = row.group
+            yield f"| **{plain(group)}** {'| ' * len(table.columns)}|"
+        yield f"| {plain(row.label)} | {' | '.join(_cell(cell, table.has_paper) for cell in row.cells)} |"
+
+
+def _cell(cell: Cell, has_paper: bool) -> str:
+    ours = plain(said(cell.value, cell.digits))
+    return f"{ours} ({plain(said(cell.paper, cell.digits))})" if has_paper and cell.paper is not None else ours

@@ -1,0 +1,238 @@
+/* Explorer: one head of a pattern on a canvas; slide the sparsity or the threshold and see what stays. */
+"use strict";
+(() => {
+  let data = null;
+  const at = (id) => document.getElementById(`x-${id}`);
+  const canvas = at("canvas"), profile = at("profile"), range = at("range");
+  const state = { source: null, head: 0, row: -1, column: -1 };
+  const HEAT = ["440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"];
+  const heat = HEAT.map((code) => [0, 2, 4].map((place) => parseInt(code.slice(place, place + 2), 16)));
+
+  // Unpacking: sixteen bits a value (the upper half alone where mirror images are equal), or one bit an entry.
+  const bytesOf = (packed) => Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const unpack = (source) => {
+    const { n, heads } = source, bytes = bytesOf(source.packed), size = n * n;
+    source.values = Array.from({ length: heads }, (_, head) => {
+      const values = new Float32Array(size);
+      if (source.kind === "kept") {
+        const start = head * Math.ceil(size / 8);
+        for (let entry = 0; entry < size; entry++) values[entry] = (bytes[start + (entry >> 3)] >> (entry & 7)) & 1;
+        return values;
+      }
+      const levels = new Uint16Array(bytes.buffer), scale = (source.high - source.low) / 65535;
+      let place = head * (source.halved ? (n * (n + 1)) / 2 : size);
+      for (let row = 0; row < n; row++) {
+        for (let column = source.halved ? row : 0; column < n; column++) {
+          const value = source.low + scale * levels[place++];
+          values[row * n + column] = value;
+          if (source.halved) values[column * n + row] = value;
+        }
+      }
+      return values;
+    });
+    source.sorted = source.values.map((values) => Float32Array.from(values).sort().reverse());
+    delete source.packed;
+  };
+
+  // What a head keeps: its highest entries, as many as the sparsity asks for, or all above the threshold.
+  const isStated = () => state.source.kind === "kept";
+  const mode = () => document.querySelector("input[name=x-mode]:checked").value;
+  const limits = () => ({ low: state.source.low, high: state.source.high });
+  const threshold = (head) => {
+    const { source } = state, share = range.value / 1000;
+    if (isStated()) return 0.5;
+    if (mode() === "threshold") return limits().low + share * (limits().high - limits().low);
+    const count = Math.round((1 - share) * source.n * source.n);
+    return count ? source.sorted[head][count - 1] : Infinity;
+  };
+  const keptOf = (head) => {
+    const bound = threshold(head), values = state.source.values[head], kept = new Uint8Array(values.length);
+    let count = 0;
+    const most = mode() === "sparsity" && !isStated() ? Math.round((1 - range.value / 1000) * values.length) : values.length;
+    // Entries above the bound first; those equal to it fill what is left, in order, so the count is exact.
+    for (let entry = 0; entry < values.length; entry++) if (values[entry] > bound) { kept[entry] = 1; count++; }
+    for (let entry = 0; entry < values.length && count < most; entry++) if (values[entry] === bound && !kept[entry]) { kept[entry] = 1; count++; }
+    return { kept, count };
+  };
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const rgb = (code) => [1, 3, 5].map((place) => parseInt(code.slice(place, place + 2), 16));
+  const heatOf = (share) => {
+    const place = Math.min(Math.max(share, 0), 1) * (heat.length - 1), below = Math.min(Math.floor(place), heat.length - 2);
+    return heat[below].map((start, channel) => start + (place - below) * (heat[below + 1][channel] - start));
+  };
+
+  const paint = (head, kept, showValues) => {
+    const { n, values } = state.source, image = new ImageData(n, n), ink = rgb(colour("--kept"));
+    const [low, high] = showValues ? [state.source.sorted[head][Math.floor(n * n * 0.995)], state.source.sorted[head][Math.floor(n * n * 0.005)]] : [0, 1];
+    for (let entry = 0; entry < n * n; entry++) {
+      const pixel = showValues ? heatOf((values[head][entry] - low) / (high - low || 1)) : ink;
+      image.data.set([...pixel, showValues || kept[entry] ? 255 : 0], 4 * entry);
+    }
+    const sheet = document.createElement("canvas");
+    sheet.width = sheet.height = n;
+    sheet.getContext("2d").putImageData(image, 0, 0);
+    return sheet;
+  };
+
+  const sized = (target) => {
+    const ratio = window.devicePixelRatio || 1, box = target.getBoundingClientRect();
+    target.width = Math.round(box.width * ratio);
+    target.height = Math.round(box.height * ratio);
+    const context = target.getContext("2d");
+    context.clearRect(0, 0, target.width, target.height);
+    return context;
+  };
+
+  const draw = () => {
+    const { source, head } = state, { kept, count } = keptOf(head), size = source.n * source.n;
+    state.kept = kept;
+    state.sheet = paint(head, kept, at("values").checked && !isStated());
+    drawStage();
+    drawProfile(kept);
+    const all = source.values.reduce((sum, _, other) => sum + (other === head ? count : keptOf(other).count), 0);
+    const percent = (share) => `${(100 * share).toFixed(2)} %`;
+    at("sparsity").textContent = percent(1 - count / size);
+    at("all").textContent = percent(1 - all / (size * source.heads));
+    at("kept").textContent = `${count.toLocaleString("en")} of ${size.toLocaleString("en")}`;
+    const told = mode() === "sparsity" ? `${(range.value / 10).toFixed(1)} % removed` : `values above ${threshold(head).toFixed(4)}`;
+    at("range-said").textContent = isStated() ? "stated, not learned" : told;
+    canvas.dataset.kept = String(count);
+  };
+
+  const drawStage = () => {
+    const context = sized(canvas), { n } = state.source, cell = canvas.width / n;
+    context.imageSmoothingEnabled = false;
+    context.drawImage(state.sheet, 0, 0, canvas.width, canvas.height);
+    if (state.row >= 0) {
+      context.fillStyle = colour("--ink");
+      context.globalAlpha = 0.13;
+      context.fillRect(0, state.row * cell, canvas.width, cell);
+      context.fillRect(state.column * cell, 0, cell, canvas.height);
+      context.globalAlpha = 1;
+      context.strokeStyle = colour("--c2");
+      context.lineWidth = Math.max(2, cell / 5);
+      context.strokeRect(state.column * cell, state.row * cell, cell, cell);
+    }
+    tellEntry();
+  };
+
+  const drawProfile = (kept) => {
+    const context = sized(profile), { n } = state.source, width = profile.width / n;
+    const counts = new Float64Array(n), totals = new Float64Array(n);
+    // Off the border: it is kept as a whole and would hide what distances there are.
+    for (let row = 1; row < n - 1; row++) {
+      for (let column = 1; column < n - 1; column++) {
+        totals[Math.abs(row - column)]++;
+        counts[Math.abs(row - column)] += kept[row * n + column];
+      }
+    }
+    context.fillStyle = colour("--line");
+    context.fillRect(0, profile.height - 1, profile.width, 1);
+    context.fillStyle = colour("--kept");
+    counts.forEach((count, distance) => {
+      const tall = (count / (totals[distance] || 1)) * (profile.height - 2);
+      context.fillRect(distance * width, profile.height - tall, Math.max(1, width - 1), tall);
+    });
+  };
+
+  const tellEntry = () => {
+    const { row, column, source, head } = state;
+    if (row < 0) return;
+    const entry = row * source.n + column, offset = column - row;
+    const value = isStated() ? "" : `value ${source.values[head][entry].toFixed(4)}, `;
+    const place = offset === 0 ? "the diagonal" : `offset ${offset > 0 ? "+" : "\u2212"}${Math.abs(offset)}`;
+    at("entry").textContent = `query ${row} → key ${column}, ${place}\n${value}${state.kept[entry] ? "kept" : "not kept"}`;
+  };
+
+  const point = (event) => {
+    const box = canvas.getBoundingClientRect(), { n } = state.source;
+    state.column = Math.min(n - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * n)));
+    state.row = Math.min(n - 1, Math.max(0, Math.floor(((event.clientY - box.top) / box.height) * n)));
+    drawStage();
+  };
+
+  const drawHeads = () => {
+    const { source } = state;
+    at("heads").replaceChildren(...(source.heads === 1 ? [] : source.values.map((_, head) => {
+      const button = document.createElement("button"), small = document.createElement("canvas");
+      small.width = small.height = source.n;
+      small.getContext("2d").drawImage(paint(head, keptOf(head).kept, at("values").checked), 0, 0);
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(head === state.head));
+      button.append(small, `Head ${head + 1}`);
+      button.addEventListener("click", () => { at("head").value = String(head); at("head").dispatchEvent(new Event("change")); });
+      return button;
+    })));
+  };
+
+  let waiting = 0;
+  const refresh = () => {
+    draw();
+    clearTimeout(waiting);
+    waiting = setTimeout(drawHeads, 60);
+  };
+
+  const options = (select, titles) => select.replaceChildren(...titles.map((title, place) => new Option(title, String(place))));
+  const choose = (place) => {
+    const source = data.sources[place];
+    if (source.packed) unpack(source);
+    Object.assign(state, { source, head: 0, row: -1, column: -1 });
+    options(at("head"), source.values.map((_, head) => `Head ${head + 1}`));
+    at("head").disabled = source.heads === 1;
+    at("slide").disabled = at("values").disabled = isStated();
+    at("frozen").hidden = source.frozen === undefined || source.frozen === null;
+    at("note").textContent = isStated() ? `${source.n} positions, one pattern for all heads.` : `${source.n} positions, ${source.heads} heads.`;
+    if (data.left_out) at("note").textContent += ` ${data.left_out} more sources are too large for this page.`;
+    at("entry").textContent = "Point at an entry.";
+    if (source.frozen) asFrozen(); else refresh();
+  };
+  const asFrozen = () => {
+    document.querySelector("input[name=x-mode][value=sparsity]").checked = true;
+    range.value = Math.round(1000 * state.source.frozen);
+    refresh();
+  };
+
+  at("source").addEventListener("change", (event) => choose(Number(event.target.value)));
+  at("head").addEventListener("change", (event) => { state.head = Number(event.target.value); refresh(); });
+  at("frozen").addEventListener("click", asFrozen);
+  range.addEventListener("input", refresh);
+  at("values").addEventListener("change", refresh);
+  document.querySelectorAll("input[name=x-mode]").forEach((radio) => radio.addEventListener("change", () => {
+    // Stay where the reader was: the slider moves to the same pattern in the other unit.
+    const { n, sorted, low, high } = state.source, values = sorted[state.head];
+    if (mode() === "threshold") {
+      const count = Math.round((1 - range.value / 1000) * n * n);
+      range.value = Math.round((1000 * (values[Math.max(0, count - 1)] - low)) / (high - low || 1));
+    } else {
+      const bound = low + (range.value / 1000) * (high - low);
+      range.value = Math.round(1000 * (1 - values.filter((value) => value > bound).length / (n * n)));
+    }
+    refresh();
+  }));
+  canvas.addEventListener("pointermove", point);
+  canvas.addEventListener("pointerdown", point);
+  canvas.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") { state.row = -1; drawStage(); } });
+  canvas.addEventListener("keydown", (event) => {
+    const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    const { n } = state.source, clamp = (place) => Math.min(n - 1, Math.max(0, place));
+    state.row = clamp(state.row + move[0]);
+    state.column = clamp(state.column + move[1]);
+    drawStage();
+  });
+  window.addEventListener("resize", () => state.source && draw());
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => state.source && refresh());
+
+  // Reading megabytes can wait until the reader comes near.
+  const box = document.getElementById("explorer-box");
+  const start = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    start.disconnect();
+    data = JSON.parse(document.getElementById("explorer-data").textContent);
+    options(at("source"), data.sources.map((source) => source.title));
+    choose(0);
+  }, { rootMargin: "600px" });
+  start.observe(box);
+})();

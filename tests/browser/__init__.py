@@ -1,0 +1,1 @@
+"""the page in a real browser"""

@@ -1,0 +1,79 @@
+"""The paper's numbers as typed, and ours beside them."""
+
+from statistics import fmean
+
+import pytest
+
+from sparsebert.report import paper
+from sparsebert.report.importance import category_numbers, importances
+from sparsebert.report.settings import facts, runs_table, settings_table
+from sparsebert.report.study import Study
+from sparsebert.report.tables import TABLES, Table, importance_table
+from sparsebert.training.categories import categories
+
+_OFF_IN_PRINT = {
+    ("no-diagonal", 83.9),
+    ("longformer", 80.1),
+    (("unstructured", 1e-3), 81.6),
+    (("structured", 1e-4), 80.9),
+}
+
+
+def test_printed_averages_are_the_means_of_their_rows() -> None:
+    """Four of them are off by about 0.1 in the paper itself; any other difference would be a slip of ours."""
+    rows = [*paper.GLUE_DEV.items(), *paper.GLUE_TEST.items()]
+    rows += [(name, row[1:]) for name, row in (*paper.PATTERNS.items(), *paper.LEARNED.items())]
+    off = {(name, row[-1]) for name, row in rows if abs(fmean(row[:-1]) - row[-1]) > 0.0501}
+    assert off <= _OFF_IN_PRINT
+    assert all(abs(fmean(row[:-1]) - row[-1]) < 0.21 for _, row in rows)
+
+
+@pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
+def test_every_cell_of_ours_is_filled_and_names_its_runs(make: object, study: Study) -> None:
+    table: Table = make(study)  # type: ignore[operator]
+    ours = [row for row in table.rows if row.group != "Test set" and "Devlin" not in row.label]
+    assert ours
+    for row in ours:
+        assert len(row.cells) == len(table.columns)
+        for cell in row.cells:
+            assert isinstance(cell.value, float), (table.key, row.label)
+            assert cell.runs
+            assert isinstance(cell.paper, float), (table.key, row.label)
+
+
+def test_a_cell_is_the_mean_over_seeds(study: Study) -> None:
+    table = TABLES[0](study)
+    cell = table.rows[0].cells[table.columns.index("RTE")]
+    runs = [run.score for run in study.scored("diagonal", family="dense", task="rte")]
+    assert cell.value == pytest.approx(fmean(score for score in runs if score is not None))
+    assert len(cell.runs) == 3
+    assert cell.interval is not None
+    assert cell.interval[0] < cell.value < cell.interval[1]  # type: ignore[operator]
+
+
+def test_mnli_has_its_two_sections(study: Study) -> None:
+    row = TABLES[0](study).rows[0]
+    assert row.cells[1].value - row.cells[0].value == pytest.approx(0.4)  # type: ignore[operator]
+
+
+def test_categories_are_those_of_the_importance_command() -> None:
+    assert (category_numbers(20) == categories(20)).all()
+
+
+def test_importance_is_read_from_the_gate(study: Study) -> None:
+    found = [one for one in importances(study) if one.method == "soft"]
+    assert len(found) == 3
+    assert fmean(found[0].categories["diagonal"]) == pytest.approx(0.46, abs=0.02)
+    assert found[0].heat is not None
+    assert len(importance_table(study).rows) == 7
+
+
+def test_settings_are_read_from_run_json(study: Study) -> None:
+    table = settings_table(study)
+    assert {row.label: row.cells[0].value for row in table.rows}["Batch size"] == "8"
+    assert all(row.cells[0].value for row in table.rows)
+
+
+def test_every_run_has_a_row(study: Study) -> None:
+    assert len(runs_table(study).rows) == len(study.runs)
+    assert dict(facts(study))["Runs"] == f"{len(study.runs)} of {len(study.runs)} finished"
