@@ -15,6 +15,7 @@ import math
 import mmap
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +32,7 @@ SEAL_KEY = "sparsebert"
 MANIFEST = "manifest.json"
 _BLANK_SEAL = "0" * 64
 _SAFETENSORS_DTYPES = {"U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8", "I32": "<i4", "I64": "<i8", "F32": "<f4"}
+_MAX_JSON_BYTES = 256 * 2**20  # the manifest of a corpus of a million shards; a claim beyond this is hostile
 _MAX_HEADER_BYTES = 16 * 2**20  # a sealed header is a few hundred bytes; a claim beyond this is hostile
 
 
@@ -99,16 +101,31 @@ def readable_json(value: Any) -> bytes:
     return (json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
+    """The whole of a regular file. limit: bytes beyond which it is refused unread."""
     with file_errors("read", path):
-        return Path(path).read_bytes()
+        # Not to wait for ever where a pipe goes by the name of a file.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
+                raise FileError(f"{path} is not a regular file; expected one")
+            if limit is not None and about.st_size > limit:
+                raise FileError(f"{path} has {about.st_size:,} bytes; expected at most {limit:,}")
+            return stream.read()
 
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(read_bytes(path).decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise FileError(f"{path} is not valid JSON ({error}); restore it from where it came from") from error
+        return json.loads(read_bytes(path, _MAX_JSON_BYTES).decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).split(";")[0]
+        raise FileError(f"{path} is not valid JSON ({reason}); restore it from where it came from") from error
+
+
+def _refuse_constant(name: str) -> None:
+    """NaN and Infinity are Python's, not JSON's."""
+    raise ValueError(f"it holds {name}")
 
 
 def seal_tensors(tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> bytes:

@@ -19,6 +19,8 @@ from sparsebert.training.config import FREE_FIELDS, FitConfig
 
 logger = logging.getLogger(__name__)
 
+_MOST_THREADS = 4096
+
 
 class RunFolder:
     """One run's folder; every file in it but metrics.jsonl is written whole or not at all."""
@@ -61,7 +63,12 @@ class RunFolder:
     def result(self) -> dict[str, Any] | None:
         """result.json, which is written last of all; None: the run is not finished."""
         path = self.folder / "result.json"
-        return read_json(path) if path.exists() else None
+        if not path.exists():
+            return None
+        found = read_json(path)
+        if not isinstance(found, dict):
+            raise FileError(f"{path} holds a {type(found).__name__}, not a result; remove it to finish the run again")
+        return found
 
     def rewind_metrics(self, step: int) -> None:
         """Drop the lines beyond a step, and the half line that a kill may have left."""
@@ -86,7 +93,15 @@ class RunFolder:
 
     def earlier_sessions(self) -> list[Any]:
         path = self.folder / "timing.json"
-        return list(read_json(path)["sessions"]) if path.exists() else []
+        if not path.exists():
+            return []
+        try:
+            sessions = list(read_json(path)["sessions"])
+            _ = [float(entry["seconds"]) for entry in sessions]
+        except (FileError, KeyError, TypeError, ValueError) as error:
+            logger.warning("%s cannot be read (%s); the clock begins anew", path, error)
+            return []
+        return sessions
 
 
 class MetricsWriter:
@@ -154,7 +169,9 @@ def _compare_environment(path: Path, found: Mapping[str, Any], now: Mapping[str,
                 path, name, before.get(name), after.get(name),
             )  # fmt: skip
     # Sums come out in another order with another number of threads; so a run keeps the number it began with.
-    threads = int(before.get("threads", after["threads"]))
+    threads = before.get("threads", after["threads"])
+    if type(threads) is not int or not 1 <= threads <= _MOST_THREADS:
+        raise FileError(f"{path} says threads {threads!r}; expected a number from 1 to {_MOST_THREADS}")
     if threads != after["threads"]:
         logger.info("computing with %d threads, as when the run began", threads)
     return threads
