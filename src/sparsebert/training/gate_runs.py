@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from sparsebert import gates
 from sparsebert.batches import PretrainingBatches
-from sparsebert.errors import ConfigError
+from sparsebert.errors import ConfigError, FileError
 from sparsebert.files import read_bytes, sha256_of_file
 from sparsebert.gates import Diagonal, Settings
 from sparsebert.patterns import Anchor, Pattern
@@ -126,7 +126,11 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl."""
     import json
 
-    return [json.loads(line) for line in read_bytes(out / "metrics.jsonl").splitlines()]
+    path = out / "metrics.jsonl"
+    try:
+        return [json.loads(line) for line in read_bytes(path).splitlines()]
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is damaged ({error}); restore it from a copy") from error
 
 
 def _store(run: GateRun) -> Any:

@@ -59,13 +59,3 @@ def _short(note: str) -> str:
 def _machine() -> str:
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     return f"{today}, {os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, no GPU."
-
-
-def largest(name: str, text: str) -> "object":
-    """Words about the largest of a figure over the trials."""
-
-    def words(figures: Sequence[dict[str, float]]) -> str:
-        values = [one[name] for one in figures if name in one]
-        return text.format(max(values)) if values else ""
-
-    return words

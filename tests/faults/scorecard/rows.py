@@ -4,15 +4,20 @@ from tests.faults.scorecard import (
     bad_data,
     damage,
     disk,
+    fuzz,
     hostile_files,
     hostile_models,
     kills,
+    markup,
+    network,
     numerics,
     ranks,
     resuming,
+    soak,
 )
 from tests.faults.scorecard.row import Row
 
-_MODULES = (bad_data, damage, disk, hostile_files, hostile_models, kills, numerics, ranks, resuming)
-_ALL: list[Row] = [row for module in _MODULES for row in module.ROWS]
+_RUNS = (kills, ranks, disk, damage, resuming)
+_INPUTS = (bad_data, numerics, hostile_models, hostile_files, fuzz, markup, network, soak)
+_ALL: list[Row] = [row for module in (*_RUNS, *_INPUTS) for row in module.ROWS]
 ROWS = sorted(_ALL, key=lambda row: ("RDNSL".index(row.name[0]), int(row.name[1:])))
