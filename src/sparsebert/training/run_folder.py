@@ -150,14 +150,17 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for part in ("settings", "fit"):  # what was chosen before what follows from it
+    """Names what was chosen otherwise before what follows from it: settings, then fit's own, then hashes."""
+    parts: list[tuple[str, Any, Any]] = []
+    for part in ("settings", "fit"):
         before, after = (dict(_flat(json.loads(canonical_json(source.get(part, {}))))) for source in (found, now))
-        for name in sorted(before.keys() | after.keys()):
-            if name not in FREE_FIELDS and not name.startswith("where.") and before.get(name) != after.get(name):
-                raise ConfigError(
-                    f"{name} is {before.get(name)!r} in {path} but {after.get(name)!r} now; "
-                    "give it the same value to resume that run, or use another --out folder"
-                )
+        parts += [(name, before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())]
+    for name, before_value, after_value in sorted(parts, key=lambda one: one[0].endswith("sha256")):
+        if name not in FREE_FIELDS and not name.startswith("where.") and before_value != after_value:
+            raise ConfigError(
+                f"{name} is {before_value!r} in {path} but {after_value!r} now; "
+                "give it the same value to resume that run, or use another --out folder"
+            )
 
 
 def _compare_environment(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]) -> int:
