@@ -79,7 +79,8 @@ def read_tokenizer(data: bytes, name: str) -> Tokenizer:
 def _try_out(tokenizer: Tokenizer, name: str) -> None:
     """Parts that do not fit each other are only found by encoding, where the library panics over them."""
     try:
-        tokenizer.encode("a cat, \u2603", "[UNK]")
+        tokenizer.encode("a cat, \u2603")
+        tokenizer.encode("one", "of two")
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__name__ == "PanicException":
             raise ModelError(

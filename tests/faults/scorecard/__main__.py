@@ -14,6 +14,7 @@ def main() -> None:
     parser.add_argument("--state", type=Path, default=Path(tempfile.gettempdir()) / "sparsebert-faults")
     parser.add_argument("--rows", default="", help="names with commas; all but L1 where none are given")
     parser.add_argument("--trials-scale", type=float, default=1.0, help="share of the trials of each row")
+    parser.add_argument("--fast", action="store_true", help="only the trials that are part of the test suite")
     parser.add_argument("--again", action="store_true", help="run trials that failed once more")
     options = parser.parse_args()
     os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", MPLBACKEND="Agg", TOKENIZERS_PARALLELISM="false")
@@ -33,7 +34,8 @@ def main() -> None:
         parser.error(f"no rows {sorted(unknown)}; there are {', '.join(row.name for row in ROWS)}")
     for row in ROWS:
         if row.name in wanted:
-            run_row(row, state, scale=options.trials_scale, again=options.again)
+            trials = row.fast if options.fast else range(max(1, round(row.trials * options.trials_scale)))
+            run_row(row, state, trials, again=options.again)
             write_report(ROWS, state, options.out)
 
 

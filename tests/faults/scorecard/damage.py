@@ -95,6 +95,7 @@ ROWS = [
         1000,
         _damaged(flip),
         set_up,
+        fast=range(40),
         chunk=100,
     ),
     Row(
@@ -104,6 +105,7 @@ ROWS = [
         1000,
         lambda trial: _damaged(truncate if trial.number < 500 else zero)(trial),
         set_up,
+        fast=range(490, 510),
         chunk=100,
     ),
 ]

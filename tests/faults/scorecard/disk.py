@@ -67,5 +67,6 @@ ROWS = [
         30,
         disk_full,
         set_up,
+        fast=(0, 1, 2),
     )
 ]

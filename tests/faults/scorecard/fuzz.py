@@ -184,6 +184,7 @@ ROWS = [
         fuzzed,
         set_up,
         unit="inputs",
+        fast=(0, 5, 13),
         each=_EACH,
         words=lambda figures: (
             f"{sum(one['refused'] for one in figures) / (10 * len(figures)):.0f} % refused; "

@@ -232,6 +232,7 @@ ROWS = [
         hostile,
         set_up,
         unit="folders",
+        fast=range(len(CASES)),
         words=lambda figures: (
             f"at most {max(one['mebibytes'] for one in figures):.0f} MiB and "
             f"{max(one['seconds'] for one in figures):.1f} s for a refusal"

@@ -165,6 +165,7 @@ ROWS = [
         50,
         asked_to_end,
         set_up,
+        fast=(0, 3),
         words=lambda figures: (
             f"no step lost; at most {int(max(one['more_steps'] for one in figures))} more done before the end"
         ),
@@ -176,6 +177,7 @@ ROWS = [
         4 * 260,
         killed_at_a_call,
         set_up_short,
+        fast=(200, 362, 803),
         words=_calls,
     ),
 ]

@@ -109,5 +109,6 @@ ROWS = [
         resumed,
         set_up,
         unit="cases",
+        fast=(0, 3, 6, 15, 22),
     )
 ]

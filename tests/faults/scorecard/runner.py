@@ -38,10 +38,10 @@ class State:
         return self.folder / row.name
 
 
-def run_row(row: Row, state: State, *, scale: float = 1.0, again: bool = False) -> None:
-    """Run what is left of a row. scale: of the number of trials. again: failed trials once more."""
+def run_row(row: Row, state: State, wanted: Sequence[int], *, again: bool = False) -> None:
+    """Run those of the wanted trials of a row that are left. again: failed trials once more."""
     done = {outcome.trial for outcome in state.outcomes(row) if outcome.passed or not again}
-    left = [trial for trial in range(max(1, round(row.trials * scale))) if trial not in done]
+    left = [trial for trial in wanted if trial not in done]
     if not left:
         return
     if not _set_up(row, state):
