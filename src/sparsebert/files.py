@@ -14,6 +14,7 @@ import json
 import math
 import mmap
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -31,6 +32,7 @@ from sparsebert.errors import FileError
 SEAL_KEY = "sparsebert"
 MANIFEST = "manifest.json"
 _BLANK_SEAL = "0" * 64
+_SEAL = re.compile("[0-9a-f]{64}")
 _SAFETENSORS_DTYPES = {"U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8", "I32": "<i4", "I64": "<i8", "F32": "<f4"}
 _MAX_JSON_BYTES = 256 * 2**20  # the manifest of a corpus of a million shards; a claim beyond this is hostile
 _MAX_HEADER_BYTES = 16 * 2**20  # a sealed header is a few hundred bytes; a claim beyond this is hostile
@@ -117,7 +119,8 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(read_bytes(path, _MAX_JSON_BYTES).decode("utf-8"), parse_constant=_refuse_constant)
+        text = read_bytes(path, _MAX_JSON_BYTES).decode("utf-8")
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         reason = str(error).split(";")[0]
         raise FileError(f"{path} is not valid JSON ({reason}); restore it from where it came from") from error
@@ -126,6 +129,13 @@ def read_json(path: Path) -> Any:
 def _refuse_constant(name: str) -> None:
     """NaN and Infinity are Python's, not JSON's."""
     raise ValueError(f"it holds {name}")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"it holds the number {digits[:20]}, which is beyond all bounds")
+    return value
 
 
 def seal_tensors(tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> bytes:
@@ -203,7 +213,7 @@ def _sealed_header(data: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(about, dict):
         raise damaged
     seal = about.get("sha256")
-    if not isinstance(seal, str) or len(seal) != 64 or data.count(seal.encode(), 8, 8 + size) != 1:
+    if not isinstance(seal, str) or not _SEAL.fullmatch(seal) or data.count(seal.encode(), 8, 8 + size) != 1:
         raise damaged
     return about
 
