@@ -1,31 +1,38 @@
-"""Fine-tuning on real files, one question a subcommand; each resumes where it stopped and prints a Markdown table.
+"""Does every task train, evaluate, predict and write its submission from its files, dense and sparse?
 
-every     every task trains, evaluates, predicts and writes its submission: dense, star and structured
-trainer   scores and time beside transformers' own Trainer with the same settings
-diagonal  dense, without the diagonal, and with as many random entries dropped, adapted by MLM steps first
+A few rows and one epoch each, under no pattern, star, and a structured one; SQuAD at 384 tokens. Prints a Markdown
+table; finished runs in --out are not run again.
+
+    python benchmarks/every_task.py --data DIR --out DIR
 """
 
 import argparse
+import contextlib
+import io
 import json
 import os
-import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from sparsebert import patterns
 from sparsebert.tasks import TASKS
+from sparsebert.tasks.builtin import write_builtin, write_csv, write_squad, write_tsv
+from sparsebert.tasks.reading import read_rows
 
 # Heads that keep different offsets, inside a border.
 OFFSETS = [[-distance, -1, 1, distance] for distance in (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)]
 
 
 def command(*words: object) -> str:
-    """Run a sparsebert command; its standard output."""
-    line = [sys.executable, "-m", "sparsebert", *map(str, words)]
-    done = subprocess.run(line, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(line)} ended with {done.returncode}\n{done.stderr[-2000:]}")
-    return done.stdout
+    """Run a sparsebert command in this process; its standard output."""
+    from sparsebert.cli import app
+
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        app([str(word) for word in words], standalone_mode=False)
+    return output.getvalue()
 
 
 def finetuned(task: str, out: Path, *options: object) -> dict[str, object]:
@@ -52,7 +59,7 @@ def every(arguments: argparse.Namespace) -> None:
     for task in arguments.tasks or TASKS:
         for name, options in chosen.items():
             run = out / name / task
-            result = finetuned(task, run, "--data", data, "--model", "minilm", *few, *options)
+            result = finetuned(task, run, "--data", data, "--model", arguments.model, *few, *options)
             suffix = {"tsv": "zip", "csv": "csv", "json": "json"}[TASKS[task].format]
             sparsity = f"{100 * float(str(result['sparsity'])):.1f} %"
             predicted = _predicted(task, run, data, arguments.max_rows)
@@ -67,9 +74,6 @@ def every(arguments: argparse.Namespace) -> None:
 
 def _predicted(task: str, run: Path, data: str, count: int) -> int:
     """Predict the first rows of the dev file, from a file."""
-    from sparsebert.tasks.builtin import write_csv, write_squad, write_tsv
-    from sparsebert.tasks.reading import read_rows
-
     about = TASKS[task]
     section, file = next(iter(about.dev.items()))
     rows = read_rows(about, data, "dev", section)[:count]
@@ -80,18 +84,16 @@ def _predicted(task: str, run: Path, data: str, count: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parsers = parser.add_subparsers(required=True)
-    for run in (every,):
-        sub = parsers.add_parser(run.__name__, description=run.__doc__)
-        sub.set_defaults(run=run)
-        sub.add_argument("--data", required=True)
-        sub.add_argument("--out", required=True)
-        sub.add_argument("--tasks", nargs="*", choices=list(TASKS))
-        sub.add_argument("--max-rows", type=int, default=64 if run is every else None)
+    parser.add_argument("--data", help="folder with the official folders; built-in files without it")
+    parser.add_argument("--out")
+    parser.add_argument("--tasks", nargs="*", choices=list(TASKS))
+    parser.add_argument("--model", default="minilm")
+    parser.add_argument("--max-rows", type=int, default=32)
     arguments = parser.parse_args()
-    Path(arguments.out).mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    arguments.run(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        arguments.out = arguments.out or folder
+        arguments.data = arguments.data or str(write_builtin(Path(arguments.out) / "data"))
+        every(arguments)
 
 
 if __name__ == "__main__":

@@ -141,7 +141,8 @@ def compare(arguments: argparse.Namespace) -> None:
         for way, found in runs.items():
             scores = [run["score"] for run in found]
             spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
-            cells = f"{statistics.fmean(scores):.2f} | {spread:.2f} | {seconds[way]:.1f} | {seconds[way] / seconds['ours']:.2f}"
+            ratio = seconds[way] / seconds["ours"]
+            cells = f"{statistics.fmean(scores):.2f} | {spread:.2f} | {seconds[way]:.1f} | {ratio:.2f}"
             print(f"| {task} | {way} | {cells} |", flush=True)
 
 

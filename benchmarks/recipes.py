@@ -23,9 +23,12 @@ from sparsebert.training.progress import for_this_terminal
 RECIPES: dict[str, dict[str, Any]] = {
     "structured, default": {"kind": "structured"},
     "structured, paper at alpha's rate 5e-2": {"kind": "structured", "preset": "paper", "gate": {"rate": 5e-2}},
-    "unstructured, default (pooled)": {"kind": "unstructured"},
-    "unstructured, entries at the full rate": {"kind": "unstructured", "gate": {"entry_share": 1.0}},
-    "unstructured, not pooled": {"kind": "unstructured", "gate": {"pooled": False}},
+    "unstructured, default": {"kind": "unstructured"},
+    "unstructured, pooled": {"kind": "unstructured", "gate": {"pooled": True}},
+    "unstructured, pooled, entries at the full rate": {
+        "kind": "unstructured",
+        "gate": {"pooled": True, "entry_share": 1.0},
+    },
 }
 
 
@@ -66,11 +69,11 @@ def main() -> None:
         "big_bird": patterns.big_bird(length, heads, seed=0),
         "random": patterns.random(length, heads, sparsity=asked.sparsity, seed=0),
     }
-    print(f"{'pattern':<40} sparsity   held-out MLM loss of the base weights")
+    print(f"{'pattern':<48} sparsity   held-out MLM loss of the base weights")
     shown: dict[str, Pattern | None] = {"dense": None, **handmade, **searched}
     for name, pattern in shown.items():
         loss = held_out_loss(asked.out / "base", store, pattern, rows, length)
-        print(f"{name:<40} {0.0 if pattern is None else pattern.sparsity:7.2%}   {loss:.3f}")
+        print(f"{name:<48} {0.0 if pattern is None else pattern.sparsity:7.2%}   {loss:.3f}")
 
 
 if __name__ == "__main__":

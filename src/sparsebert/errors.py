@@ -57,3 +57,7 @@ class RunInterruptedError(SparseBertError):
 
 class MissingExtraError(SparseBertError):
     """An optional package is needed; names the extra that brings it."""
+
+
+class StudyError(SparseBertError):
+    """A study that cannot be run as asked, or some of whose runs failed; names them."""

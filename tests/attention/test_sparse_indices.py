@@ -58,12 +58,15 @@ def test_an_index_from_offsets_is_that_of_the_pattern(length: int, offsets: list
     assert np.array_equal(index.rows.others, expected.rows.others)
 
 
-def test_the_cache_is_bounded_and_shared() -> None:
+def test_the_cache_is_bounded_and_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_indices, "_CACHED_BYTES", 20_000)
     pattern = patterns.window(64)
     assert indices_for(pattern, 50) is indices_for(patterns.window(64), 50)
     for length in range(1, 60):
         indices_for(pattern, length)
-    assert len(sparse_indices._recent) <= sparse_indices._CACHED
+    held = [index.num_bytes for index in sparse_indices._recent.values()]
+    assert 1 < len(held) < 59
+    assert sum(held) <= 20_000
 
 
 def test_an_index_that_fell_out_of_the_cache_is_built_again_by_name() -> None:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sparsebert.patterns import Pattern
+from sparsebert.report.study import load_study
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -148,6 +151,23 @@ def test_heads_and_sources_can_be_chosen(watched: Watched) -> None:
     assert page.locator("#x-head").is_disabled()
     assert page.locator("#x-range").is_disabled()
     assert page.locator("#x-kept").inner_text() == f"{5 * 48 - 6} of 2,304"
+
+
+def test_a_search_shows_the_pattern_that_was_frozen(watched: Watched, report: Path) -> None:
+    page = watched.page
+    near_explorer(page)
+    run = next(load_study(report.parent).finished("search", kind="structured"))
+    pattern = Pattern.load(run.path / "pattern.safetensors")
+    page.locator("#x-source").select_option(label=run.label)
+    for head in (0, 4):
+        page.locator("#x-head").select_option(str(head))
+        assert page.locator("#x-kept").inner_text() == f"{len(pattern.entries(head))} of 2,304"
+    assert page.locator("#x-all").inner_text() == f"{100 * pattern.sparsity:.2f} %"
+    page.locator("#x-range").fill("100")
+    assert page.locator("#x-sparsity").inner_text() == "9.98 %"
+    page.locator("#x-frozen").click()
+    assert page.locator("#x-range-said").inner_text() == "as it was frozen"
+    assert watched.troubles == []
 
 
 def test_a_mean_shows_the_runs_behind_it(watched: Watched) -> None:

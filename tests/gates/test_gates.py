@@ -78,7 +78,7 @@ def test_soft_values_are_the_sigmoid_of_alpha() -> None:
 
 
 def test_pooled_entries_share_what_their_distance_and_positions_learn() -> None:
-    gate = gates.Unstructured(length=6, heads=1)
+    gate = gates.Unstructured(length=6, heads=1, pooled=True)
     with torch.no_grad():
         gate.shared["distance"][0, 1] = 2.0
         gate.shared["position"][0, 0] = 0.5

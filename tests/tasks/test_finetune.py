@@ -221,10 +221,10 @@ class _HalfGate(torch.nn.Module):
 def test_a_gate_is_learned_on_the_tasks_own_loss(tmp_path: Path, builtin_data: Path) -> None:
     from sparsebert.training import fit
 
-    prepared = prepare(_config("rte", builtin_data, num_epochs=1), tmp_path)
-    objective, gate = prepared.objective, _HalfGate()
-    objective.gate, objective.freeze = gate, lambda folder: patterns.star(128)
-    result = fit(objective, prepared.config, tmp_path)
+    gate = _HalfGate()
+    config = _config("rte", builtin_data, num_epochs=1)
+    prepared = prepare(config, tmp_path, make_gate=lambda model, steps: (gate, lambda folder: patterns.star(128)))
+    result = fit(prepared.objective, prepared.config, tmp_path)
     assert gate.calls[:2] == [("resample", 0), ("after", 0)]
     assert gate.alpha.sum().item() < 0
     line = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])

@@ -195,3 +195,17 @@ def test_predictions_are_one_json_object_a_line(tiny_run: Runs, tmp_path: Path) 
     done = CliRunner().invoke(app, ["predict", str(tiny_run("sst2")), "--file", str(tmp_path / "in.txt")])
     assert done.exit_code == 0
     assert [json.loads(line)["id"] for line in done.output.splitlines()] == ["0", "1"]
+
+
+def test_a_labelled_file_is_scored(tiny_run: Runs, builtin_data: Path) -> None:
+    from typer.testing import CliRunner
+
+    from sparsebert.cli import app
+
+    for task, folder in (("rte", "glue/RTE"), ("squad2", "squad")):
+        path = builtin_data / folder / find_task(task).dev[""].name
+        done = CliRunner().invoke(app, ["predict", str(tiny_run(task)), "--file", str(path), "--score"])
+        assert json.loads(done.output) == read_json(tiny_run(task) / "result.json")["metrics"]
+    unlabelled = builtin_data / "glue" / "RTE" / "test.tsv"
+    with pytest.raises(TaskError, match="3 columns"):
+        read_inputs(unlabelled, find_task("rte"), labelled=True)

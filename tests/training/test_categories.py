@@ -34,6 +34,14 @@ def planted(diagonal: float, neighbours: float, noise: float = 0.001) -> np.ndar
     return values + noise * np.random.default_rng(0).standard_normal((12, 1, 1))
 
 
+def test_what_all_categories_of_a_head_share_does_not_widen_the_difference() -> None:
+    table = tabulate(planted(0.45, 0.6, noise=0.2))
+    assert table["±2"].above_low > 0.049
+    assert table.diagonal_is_lowest
+    assert not table.intervals_are_disjoint
+    assert "its interval still overlaps" in table.verdict()
+
+
 def test_means_ranks_and_intervals_are_those_of_what_was_planted() -> None:
     table = tabulate(planted(0.4, 0.6))
     assert [row.name for row in table.rows] == list(NAMES)
@@ -52,9 +60,13 @@ def test_the_interval_shrinks_to_a_point_when_heads_agree() -> None:
 def test_the_sentence_says_what_the_table_says() -> None:
     lowest = tabulate(planted(0.4, 0.6))
     assert lowest.diagonal_is_lowest
+    assert lowest.intervals_are_disjoint
     assert lowest.neighbours_are_highest
     assert lowest.verdict().startswith("The diagonal is the least important here")
-    unsettled = tabulate(planted(0.4999, 0.6, noise=0.01))
+    values = planted(0.499, 0.6)
+    values[:6, categories(20) == NAMES.index("±2")] = 0.45
+    values[6:, categories(20) == NAMES.index("±2")] = 0.56
+    unsettled = tabulate(values)
     assert not unsettled.diagonal_is_lowest
     assert "does not settle it" in unsettled.verdict()
     highest = tabulate(planted(0.7, 0.6))

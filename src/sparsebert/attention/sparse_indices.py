@@ -20,7 +20,7 @@ from sparsebert.attention.sparse_library import MAX_LONG, TILE, Side, library
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
 
-_CACHED = 32  # indices kept, least recently used first to go
+_CACHED_BYTES = 256 * 2**20  # of indices kept, least recently used first to go; the one in use always stays
 _MOST_PER_HEAD = 2**31 - 1  # a column's map to its rows' entries is 32 bits wide, counted from the head's first
 
 _lock = threading.Lock()
@@ -65,6 +65,10 @@ class Indices:
     def kept(self) -> int:
         return len(self.rows.others)
 
+    @functools.cached_property
+    def num_bytes(self) -> int:
+        return 20 * self.kept + 16 * self.heads * self.length  # row and column starts, others, entries, origin
+
 
 def indices_for(pattern: Pattern, length: int) -> Indices:
     """The index of a pattern at one input length, from the cache where it is there."""
@@ -87,7 +91,7 @@ def find(name: str) -> Indices:
         found = build_indices(pattern, int(length))
         with _lock:
             _recent[name] = found
-            while len(_recent) > _CACHED:
+            while len(_recent) > 1 and sum(each.num_bytes for each in _recent.values()) > _CACHED_BYTES:
                 _recent.popitem(last=False)
     return found
 

@@ -16,6 +16,7 @@ from sparsebert.cli.pretrain import pretrain
 from sparsebert.cli.prune import prune
 from sparsebert.cli.report import report
 from sparsebert.cli.search import search
+from sparsebert.cli.study import study
 from sparsebert.cli.submission import submission
 from sparsebert.cli.theory import theory
 from sparsebert.errors import SparseBertError
@@ -33,14 +34,15 @@ app.command()(pattern)
 app.command()(prepare)
 app.command()(importance)
 app.command()(search)
-app.command()(pretrain)
 app.command()(prune)
+app.command()(pretrain)
 app.command()(finetune)
 app.command()(predict)
 app.command()(submission)
+app.command()(study)
+app.command()(report)
 app.command()(theory)
 app.add_typer(bench, name="bench")
-app.command()(report)
 
 
 def _version(wanted: bool) -> None:

@@ -85,9 +85,12 @@ def finetune(
         "seed": seed,
         "skip_bad_rows": skip_bad_rows,
     }
+    from sparsebert.training import is_main
+
     config, fit_settings = _configured({"task": task, "data": data, "model": model, **given}, set_)
     result = _run(config, fit_settings, pattern, out, seeds=seeds, grid=grid)
-    _show(result, out, json)
+    if is_main():
+        _show(result, out, json)
 
 
 def _configured(given: dict[str, Any], pairs: list[str] | None) -> "tuple[FinetuneConfig, dict[str, Any]]":

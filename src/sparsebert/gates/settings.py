@@ -31,7 +31,7 @@ class Settings:
     initial_density: float = 0.5  # of what is learned
     initial_noise: float = 0.0  # standard deviation of alpha at the start
     border: bool = True  # first and last row and column always kept (structured)
-    pooled: bool = True  # entries start from what their offset and positions share (unstructured)
+    pooled: bool = False  # entries start from what their offset and positions share (unstructured)
     symmetric: bool = True  # i to j is kept when j to i is (unstructured)
     lead: float = 0.6  # share of the steps over which the target density is led to its end
     dual_rate: float = 200.0  # of lambda, per unit of density; divided by the number of steps

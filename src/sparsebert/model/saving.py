@@ -1,6 +1,7 @@
 """A model folder that is all AutoModel, AutoTokenizer and pipelines need: weights, pattern and tokenizer."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,17 @@ def _no_bar() -> Iterator[None]:
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_length: int) -> None:
-    """Write tokenizer.json and tokenizer_config.json; max_length: positions the model has."""
+    """Write tokenizer.json and tokenizer_config.json; max_length: positions the model has, or was trained on."""
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    special = dict(zip(names, SPECIAL_TOKENS, strict=True))
+    normaliser: dict[str, Any] = json.loads(tokenizer.to_str()).get("normalizer") or {}
+    settings = {
+        # The class that tells the two texts of a pair apart; it normalises as it is told here, not in tokenizer.json.
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": bool(normaliser.get("lowercase", True)),
+        "strip_accents": normaliser.get("strip_accents"),
+        "tokenize_chinese_chars": bool(normaliser.get("handle_chinese_chars", True)),
+        "model_max_length": max_length,
+        **dict(zip(names, SPECIAL_TOKENS, strict=True)),
+    }
     write_atomic(folder / "tokenizer.json", tokenizer.to_str().encode())
-    write_json(
-        folder / "tokenizer_config.json",
-        {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length, **special},
-    )
+    write_json(folder / "tokenizer_config.json", settings)

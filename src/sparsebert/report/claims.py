@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sparsebert.report import claims_in_words as words
-from sparsebert.report.importance import Importance, importances
+from sparsebert.report.importance import CATEGORY_TITLES, Importance, importances
 from sparsebert.report.margins import IMPORTANCE, LOSS, SCORE
 from sparsebert.report.matching import (
     Condition,
@@ -39,7 +39,7 @@ class Claim:
 def diagonal_is_least(study: Study) -> list[Part]:
     found = _soft(study)
     return [
-        superior(f"{other} - diagonal", "P", _between(found, other, "diagonal"), IMPORTANCE)
+        superior(f"{CATEGORY_TITLES[other]} - diagonal", "P", _between(found, other, "diagonal"), IMPORTANCE)
         for other in ("1", "2", "3-5", "cls", "sep", "other")
     ]
 
@@ -47,14 +47,17 @@ def diagonal_is_least(study: Study) -> list[Part]:
 def neighbours_are_most(study: Study) -> list[Part]:
     found = _soft(study)
     return [
-        superior(f"±1 - {other}", "P", _between(found, "1", other), IMPORTANCE)
+        superior(f"±1 - {CATEGORY_TITLES[other]}", "P", _between(found, "1", other), IMPORTANCE)
         for other in ("diagonal", "2", "3-5", "cls", "sep", "other")
     ]
 
 
 def specials_above_others(study: Study) -> list[Part]:
     found = _soft(study)
-    return [superior(f"{one} - other", "P", _between(found, one, "other"), IMPORTANCE) for one in ("cls", "sep")]
+    return [
+        superior(f"{CATEGORY_TITLES[one]} - other", "P", _between(found, one, "other"), IMPORTANCE)
+        for one in ("cls", "sep")
+    ]
 
 
 def _soft(study: Study) -> list[Importance]:
@@ -245,7 +248,7 @@ CLAIMS = (
         "maps mislead",
         "Trained attention maps show the diagonal above other positions; P shows it below.",
         "superiority",
-        _ON_P,
+        words.ON_MAPS,
         words.maps_mislead,
         "words",
     ),

@@ -1,5 +1,6 @@
 """What the paper says in words only, as comparisons of runs."""
 
+from collections.abc import Callable
 from itertools import combinations
 from statistics import fmean
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from sparsebert.patterns import Pattern
 from sparsebert.report.importance import importances
-from sparsebert.report.margins import HEADS, IMPORTANCE, SCORE, SPARSITY
+from sparsebert.report.margins import HEADS, IMPORTANCE, RELATIVE, SCORE, SPARSITY
 from sparsebert.report.matching import Condition, conditions
 from sparsebert.report.pairs import Part, Sample, mean_of, scores, superior
 from sparsebert.report.paper import HANDMADE, KINDS, NEIGHBOURS_AND_GLOBALS, NEIGHBOURS_ONLY
@@ -15,6 +16,7 @@ from sparsebert.report.study import Run, Study
 
 ON_SPARSITY = (("points a decade", SPARSITY),)
 ON_HEADS = (("share", HEADS),)
+ON_MAPS = (("P", IMPORTANCE), ("of the mean", RELATIVE))
 _NEAR = 5  # distances up to here have categories of their own
 _BANDS = 4  # groups of farther distances
 
@@ -33,22 +35,28 @@ def others_are_alike(study: Study) -> list[Part]:
 
 
 def maps_mislead(study: Study) -> list[Part]:
-    """Both methods: the diagonal against other positions."""
-    parts = []
-    for method, sign, name in (
-        ("attention", 1.0, "trained maps: diagonal - other"),
-        ("soft", -1.0, "P: other - diagonal"),
-    ):
-        found = [one for one in importances(study) if one.method == method]
-        values = {
-            (f"head {head}", one.run.seed): sign * (diagonal - other)
-            for one in found
-            for head, (diagonal, other) in enumerate(
-                zip(one.categories.get("diagonal", ()), one.categories.get("other", ()), strict=False)
-            )
-        }
-        parts.append(superior(name, "P", Sample(values, tuple(one.run.id for one in found)), IMPORTANCE))
-    return parts if all(part.values for part in parts) else []
+    """Both methods: the diagonal against other positions; maps as shares of the mean, for theirs is 1/n."""
+    maps = _diagonal_against_other(study, "attention", lambda diagonal, other: diagonal / other - 1)
+    learned = _diagonal_against_other(study, "soft", lambda diagonal, other: other - diagonal)
+    if not maps or not learned:
+        return []
+    return [
+        superior("trained maps: diagonal - other", "of the mean", maps, RELATIVE),
+        superior("P: other - diagonal", "P", learned, IMPORTANCE),
+    ]
+
+
+def _diagonal_against_other(study: Study, method: str, compare: Callable[[float, float], float]) -> Sample:
+    found = [one for one in importances(study) if one.method == method]
+    values = {
+        (f"head {head}", one.run.seed): compare(diagonal, other)
+        for one in found
+        for head, (diagonal, other) in enumerate(
+            zip(one.categories.get("diagonal", ()), one.categories.get("other", ()), strict=False)
+        )
+        if other > 0
+    }
+    return Sample(values, tuple(one.run.id for one in found))
 
 
 def penalty_controls_sparsity(study: Study) -> list[Part]:

@@ -39,9 +39,8 @@ def _learned(study: Study) -> Iterator[dict[str, Any]]:
         values = read_values(run.path)
         if values is None:
             continue
-        pattern = run.path / "pattern.safetensors"
-        frozen = Pattern.load(pattern).sparsity if pattern.is_file() else None
-        yield pack_values(_title(run), values, run.id, frozen)
+        path = run.path / "pattern.safetensors"
+        yield pack_values(_title(run), values, run.id, Pattern.load(path) if path.is_file() else None)
 
 
 def _chosen(study: Study) -> list[Run]:
@@ -62,14 +61,15 @@ def _title(run: Run) -> str:
 
 
 def pack_values(
-    title: str, values: Float[np.ndarray, "heads n n"], run: str | None, frozen: float | None
+    title: str, values: Float[np.ndarray, "heads n n"], run: str | None, frozen: Pattern | None
 ) -> dict[str, Any]:
-    """Sixteen bits a value; the upper half alone where a value and its mirror image are equal."""
+    """Sixteen bits a value, the upper half alone where a value and its mirror image are equal; and what was frozen."""
     heads, n, _ = values.shape
     low, high = float(values.min()), float(values.max())
     levels = np.round((values - low) / ((high - low) or 1.0) * _STEPS).astype("<u2")
     halved = bool((levels == levels.transpose(0, 2, 1)).all())
     packed = levels[:, *np.triu_indices(n)] if halved else levels.reshape(heads, -1)
+    fits = frozen is not None and (frozen.heads, frozen.length) == (heads, n)
     return {
         "title": title,
         "kind": "values",
@@ -78,7 +78,7 @@ def pack_values(
         "low": low,
         "high": high,
         "halved": halved,
-        "frozen": frozen,
+        "frozen": _bits(np.stack([kept(frozen, head) for head in range(heads)])) if fits and frozen else None,
         "run": run,
         "packed": b64encode(packed.tobytes()).decode(),
     }
@@ -92,6 +92,9 @@ def _handmade(length: int) -> Iterator[dict[str, Any]]:
 def pack_kept(title: str, keep: Bool[np.ndarray, "heads n n"]) -> dict[str, Any]:
     """One bit an entry."""
     heads, n, _ = keep.shape
-    bits = np.packbits(keep.reshape(heads, -1), axis=1, bitorder="little")
-    packed = b64encode(bits.tobytes()).decode()
-    return {"title": title, "kind": "kept", "n": n, "heads": heads, "run": None, "packed": packed}
+    return {"title": title, "kind": "kept", "n": n, "heads": heads, "run": None, "packed": _bits(keep)}
+
+
+def _bits(keep: Bool[np.ndarray, "heads n n"]) -> str:
+    bits = np.packbits(keep.reshape(len(keep), -1), axis=1, bitorder="little")
+    return b64encode(bits.tobytes()).decode()

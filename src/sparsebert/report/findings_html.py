@@ -99,11 +99,11 @@ def _interval(finding: Finding) -> Markup | None:
 def _parts(finding: Finding) -> Markup | None:
     if not finding.parts:
         return None
-    margin = f" Margin {finding.margin:g} {finding.unit}." if finding.margin is not None else ""
+    margin = f" The margin is {finding.margin:g} ({finding.unit})." if finding.margin is not None else ""
     p = "" if finding.p is None else f" p = {finding.p:.3g} after Holm."
     weakest = f" The weakest of {len(finding.parts)} speaks for the claim." if len(finding.parts) > 1 else ""
     rows = [_part(part) for part in finding.parts]
-    titles = ("Comparison", "Effect", "Interval", "Seeds", "Pairs", "p")
+    titles = ("Comparison", "Effect", "Interval", "Pairs", "p")
     table = tag("table", tag("thead", tag("tr", *(tag("th", title) for title in titles))), tag("tbody", *rows))
     return tag(
         "details",
@@ -120,7 +120,6 @@ def _part(part: PartFinding) -> Markup:
         tag("th", part.name, scope="row"),
         tag("td", f"{_signed(part.effect, part.unit)} {part.unit}"),
         tag("td", f"{low} to {high}"),
-        tag("td", str(part.seeds)),
         tag("td", str(part.pairs)),
         tag("td", f"{part.p:.2g}"),
     )

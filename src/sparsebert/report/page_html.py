@@ -20,6 +20,7 @@ from sparsebert.report.study import Study
 from sparsebert.report.table_html import table_html
 from sparsebert.report.tables import ablation_table, glue_table, importance_table, patterns_table, swag_table
 
+_LONG = 36  # letters of a fact that needs more than one column
 _SCRIPTS = ("tables.js", "runs.js", "explorer.js")
 
 
@@ -91,7 +92,11 @@ def _banner(study: Study) -> Markup:
 
 
 def _facts(study: Study) -> Markup:
-    return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in facts(study)), class_="facts")
+    given = (
+        tag("div", tag("dt", name), tag("dd", value), class_="long" if len(value) > _LONG else None)
+        for name, value in facts(study)
+    )
+    return tag("dl", *given, class_="facts")
 
 
 def _verdicts(findings: list[Finding]) -> Markup:

@@ -7,7 +7,7 @@ from typing import Any
 from sparsebert.errors import FileError
 from sparsebert.files import read_json
 from sparsebert.report import paper
-from sparsebert.report.study import Run, Study
+from sparsebert.report.study import Run, Study, number
 from sparsebert.report.tables import Cell, Row, Table
 
 _GROUPS = {"GLUE": paper.GLUE_TASKS, "SWAG": ("swag",), "SQuAD 1.1": ("squad1",), "SQuAD 2.0": ("squad2",)}
@@ -25,7 +25,7 @@ _NAMES = {
 def settings_table(study: Study) -> Table:
     """The table of the paper's appendix, beside what our fine-tuning runs used."""
     used = {
-        title: [(run, _flat(read_settings(run))) for run in study.finished("finetune") if run.task in tasks]
+        title: [(run, _used(run)) for run in study.finished("finetune") if run.task in tasks]
         for title, tasks in _GROUPS.items()
     }
     rows = []
@@ -72,6 +72,15 @@ def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
+def _used(run: Run) -> dict[str, Any]:
+    """Settings of a run; the share of warm-up from its steps where it is not said."""
+    settings = _flat(read_settings(run))
+    steps, warmup = number(settings.get("num_steps")), number(settings.get("warmup_steps"))
+    if "warmup" not in settings and steps and warmup is not None:
+        settings["warmup"] = float(f"{warmup / steps:.2g}")
+    return settings
+
+
 def facts(study: Study) -> Iterator[tuple[str, str]]:
     """A few lines about the study for the top of the page."""
     done = [run for run in study.runs if run.result is not None]
@@ -97,7 +106,8 @@ def _environment(done: list[Run]) -> Iterator[tuple[str, str]]:
     if isinstance(versions, dict):
         yield "Versions", ", ".join(f"{name} {value}" for name, value in sorted(versions.items()))
     if described.get("device"):
-        yield "Device", f"{described['device']}, {described.get('threads', '?')} threads"
+        threads = described.get("threads", "?")
+        yield "Device", f"{described['device']}, {threads} thread{'' if threads == 1 else 's'}"
 
 
 def stages_table(study: Study) -> Table:
@@ -112,7 +122,7 @@ def stages_table(study: Study) -> Table:
         rows.append(Row(stage, cells))
     caption = "Each run is one training or one pattern; equal runs are made once."
     columns = ("Finished", "Planned", "Minutes")
-    return Table("stages-run", "What was run", caption, columns, tuple(rows), has_paper=False)
+    return Table("stages-run", "Runs by stage", caption, columns, tuple(rows), has_paper=False)
 
 
 def runs_table(study: Study) -> Table:

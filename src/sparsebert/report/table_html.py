@@ -71,7 +71,7 @@ def _cell(cell: Cell, has_paper: bool, link: Link) -> Markup:
         tag("span", None if alone else ours, spread, below, class_="pair") if has_paper or spread else ours,
         data_value=_raw(cell.value),
         data_paper=_raw(cell.paper) if has_paper else None,
-        class_="text" if isinstance(cell.value, str) else None,
+        class_="text" if isinstance(cell.value, str) and not has_paper else None,
     )
 
 

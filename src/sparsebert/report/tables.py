@@ -199,7 +199,8 @@ def importance_table(study: Study) -> Table:
             found = [one for one in importances(study) if one.method == method and one.categories.get(name)]
             means = [fmean(one.categories[name]) for one in found]
             runs = tuple(one.run.id for one in found)
-            cells.append(Cell(fmean(means), None, interval_of_mean(means), runs, 4) if means else Cell())
+            digits = 4 if method == "soft" else 5
+            cells.append(Cell(fmean(means), None, interval_of_mean(means), runs, digits) if means else Cell())
         rows.append(Row(CATEGORY_TITLES[name], tuple(cells)))
     return Table(
         "importance",

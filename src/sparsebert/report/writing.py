@@ -23,7 +23,7 @@ def write_report(
     study = load_study(folder)
     judged = judge(study)
     text = page_html(study, judged, out) if form == "html" else _markdown(study, judged, out)
-    data = text.encode()
+    data = text.encode(errors="replace")  # half a surrogate pair in some name must not cost the page
     if len(data) > _MOST_BYTES:
         raise FileError(f"the page of {folder} would have {len(data):,} bytes; more than {_MOST_BYTES:,} open slowly")
     write_atomic(out, data)

@@ -2,10 +2,10 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tokenizers import Tokenizer
 
@@ -67,6 +67,10 @@ class FinetuneConfig:
         return config
 
 
+# Attaches a gate to the model, for so many steps; returns it and what ends the search: freeze(folder) -> pattern.
+GateMaker: TypeAlias = Callable[[Any, int], tuple[Any, Callable[[Path], Pattern]]]
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A run that is ready to be fitted."""
@@ -95,8 +99,12 @@ def prepare(
     *,
     pattern: Pattern | str | None = None,
     fit_settings: Mapping[str, Any] | None = None,
+    make_gate: GateMaker | None = None,
 ) -> Prepared:
-    """Everything but the training: rows, tokens, model, pattern, and the settings that run.json records."""
+    """Everything but the training: rows, tokens, model, pattern, and the settings that run.json records.
+
+    make_gate: learns a pattern on the task's own loss while the weights are trained.
+    """
     config = config.resolved()
     task = find_task(config.task)
     data = data_folder(config.data, out)
@@ -126,7 +134,10 @@ def prepare(
         "dev_rows": {section or "dev": len(rows) for section, rows in dev.items()},
     }
     del settings["seed"]  # fit records it
-    return Prepared(objective, fit_config(config, objective.steps_per_epoch, fit_settings), settings)
+    fitting = fit_config(config, objective.steps_per_epoch, fit_settings)
+    if make_gate is not None:
+        objective.gate, objective.freeze = make_gate(model, fitting.num_steps)
+    return Prepared(objective, fitting, settings)
 
 
 def fit_config(config: FinetuneConfig, steps_per_epoch: int, changes: Mapping[str, Any] | None = None) -> FitConfig:

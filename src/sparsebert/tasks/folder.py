@@ -1,6 +1,5 @@
 """What a fine-tuned folder holds beside the weights: tokenizer, task settings, a card; and how it is opened again."""
 
-import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from tokenizers import Tokenizer
 
 from sparsebert.errors import TaskError
 from sparsebert.files import read_json, write_atomic, write_json
-from sparsebert.model.saving import save_model
+from sparsebert.model.saving import save_model, save_tokenizer
 from sparsebert.tasks.card import model_card
 from sparsebert.tasks.table import Task, find_task
 from sparsebert.text import load_tokenizer, vocabulary_hash
@@ -44,30 +43,13 @@ class TaskFolder:
         settings = TaskSettings(self.task.name, self.length, self.stride, threshold, vocabulary_hash(self.tokenizer))
 
         def more(into: Path) -> None:
-            save_tokenizer(into, self.tokenizer, self.length)
+            save_tokenizer(self.tokenizer, into, self.length)
             write_json(into / _SETTINGS, asdict(settings))
             write_atomic(into / "README.md", model_card(self.task, model, result, self.command).encode())
 
         save_model(model, folder / "model", more=more)
         if model.pattern is not None:
             model.pattern.save(folder / "pattern.safetensors")
-
-
-def save_tokenizer(folder: Path, tokenizer: Tokenizer, length: int) -> None:
-    """The two files that transformers opens a BERT tokenizer from."""
-    described: dict[str, Any] = json.loads(tokenizer.to_str())
-    normaliser = described.get("normalizer") or {}
-    names = {name: f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-    settings = {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": bool(normaliser.get("lowercase", True)),
-        "strip_accents": normaliser.get("strip_accents"),
-        "tokenize_chinese_chars": bool(normaliser.get("handle_chinese_chars", True)),
-        "model_max_length": length,
-        **{f"{name}_token": token for name, token in names.items()},
-    }
-    write_atomic(folder / "tokenizer.json", tokenizer.to_str(pretty=False).encode())
-    write_json(folder / "tokenizer_config.json", settings)
 
 
 def model_folder_of(run: str | Path) -> Path:

@@ -14,13 +14,13 @@ from sparsebert.tasks.table import File, Task
 _NUM_ENDINGS = 4
 
 
-def read_inputs(path: Path, task: Task) -> list[Row]:
-    """Rows of a file: official where its name ends as the task's files do, lines otherwise."""
-    if path.suffix != f".{task.format}":
+def read_inputs(path: Path, task: Task, *, labelled: bool = False) -> list[Row]:
+    """Rows of a file: official where its name ends as the task's files do, lines otherwise (which have no labels)."""
+    if path.suffix != f".{task.format}" and not labelled:
         with path.open("rb") as stream:
             return list(read_lines(stream, task, path))
     problems = []
-    for file in _layouts(task):
+    for file in _layouts(task, labelled):
         try:
             return read_file(path, task, file)
         except TaskError as error:
@@ -30,9 +30,10 @@ def read_inputs(path: Path, task: Task) -> list[Row]:
     )
 
 
-def _layouts(task: Task) -> Iterator[File]:
-    """Labels are not needed here, yet a file that has them is welcome."""
-    yield from task.test.values()
+def _layouts(task: Task, labelled: bool) -> Iterator[File]:
+    """Labels need not be there to predict, yet a file that has them is welcome."""
+    if not labelled:
+        yield from task.test.values()
     yield from task.dev.values()
     yield task.train
 

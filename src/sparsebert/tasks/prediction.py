@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sparsebert.model import load_model
-from sparsebert.tasks.evaluation import item_scores, predicted_labels, predicted_spans
+from sparsebert.tasks.evaluation import evaluate_items, item_scores, predicted_labels, predicted_spans
 from sparsebert.tasks.folder import model_folder_of, open_settings, open_tokenizer
 from sparsebert.tasks.items import Items, make_items
 from sparsebert.tasks.rows import ChoiceRow, Row
@@ -36,6 +36,10 @@ class Predictor:
     def scores(self, rows: Sequence[Row], batch_size: int | None = None) -> list[Float[np.ndarray, "..."]]:
         """The head's own scores, item by item."""
         return item_scores(self.model, self.task, self.items(rows), batch_size)
+
+    def metrics(self, rows: Sequence[Row]) -> dict[str, float]:
+        """The task's metrics over labelled rows, in points."""
+        return evaluate_items(self.model, self.task, self.items(rows))
 
     def labels(self, rows: Sequence[Row]) -> list[int | float | str]:
         """What a submission holds: a class, a score from 0 to 5, or the text of an answer."""

@@ -8,7 +8,8 @@ from sparsebert.report.figures.shapes import Chart, Panel, Point, Series
 from sparsebert.report.markup import Markup, join, tag
 
 _LARGE, _SMALL = (440, 270), (272, 205)  # one to four panels are drawn large, more of them small
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 38
+_RIGHT, _TOP, _BOTTOM = 12, 12, 38
+_LETTER = 5.7  # of a tick
 _MANY = 24  # points beyond which a line goes without dots
 
 Link = Callable[[tuple[str, ...]], str | None]  # from runs to a relative link
@@ -63,21 +64,27 @@ def _scales(panel: Panel, size: tuple[int, int]) -> tuple[Scale, Scale]:
     low, high = log_span(xs) if panel.log_x else span(xs)
     if panel.ticks:
         low, high = -0.6, len(panel.ticks) - 0.4
-    return Scale(low, high, _LEFT, width - _RIGHT, panel.log_x), Scale(*span(ys), height - _BOTTOM, _TOP)
+    y = Scale(*span(ys), height - _BOTTOM, _TOP)
+    left = 24 + _LETTER * max(3, *(len(told(value)) for value in _y_ticks(y)))
+    return Scale(low, high, left, width - _RIGHT, panel.log_x), y
+
+
+def _y_ticks(y: Scale) -> list[float]:
+    return ticks(y.low, y.high, 4)
 
 
 def _grid(panel: Panel, x: Scale, y: Scale) -> Markup:
-    right, bottom = x.end, y.start
+    left, right, bottom = x.start, x.end, y.start
     parts = []
-    for value in ticks(y.low, y.high, 4):
-        parts.append(tag("line", x1=_LEFT, x2=right, y1=y(value), y2=y(value), class_="rule"))
-        parts.append(tag("text", told(value), x=_LEFT - 6, y=y(value) + 3.5, class_="tick end"))
+    for value in _y_ticks(y):
+        parts.append(tag("line", x1=left, x2=right, y1=y(value), y2=y(value), class_="rule"))
+        parts.append(tag("text", told(value), x=left - 6, y=y(value) + 3.5, class_="tick end"))
     across = panel.ticks or tuple((value, told(value, panel.log_x)) for value in _x_ticks(x))
     for value, words in across:
         parts.append(tag("line", x1=x(value), x2=x(value), y1=bottom, y2=bottom + 4, class_="rule"))
         parts.append(tag("text", words, x=x(value), y=bottom + 16, class_="tick middle"))
-    parts.append(tag("line", x1=_LEFT, x2=right, y1=bottom, y2=bottom, class_="axis"))
-    middle = (_LEFT + right) / 2
+    parts.append(tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
+    middle = (left + right) / 2
     parts.append(tag("text", panel.x_label, x=middle, y=bottom + _BOTTOM - 5, class_="axis-name middle"))
     turned = f"rotate(-90 10 {(_TOP + bottom) / 2})"
     parts.append(tag("text", panel.y_label, x=10, y=(_TOP + bottom) / 2, transform=turned, class_="axis-name middle"))
@@ -139,5 +146,5 @@ def _names(panel: Panel, x: Scale, y: Scale) -> Markup:
     """Names beside the points of labelled series, where they do not run into each other."""
     dots = [(x(point.x), y(point.y)) for series in panel.series for point in series.points]
     named = [(x(p.x), y(p.y), p.name) for series in panel.series if series.labelled for p in series.points]
-    placed = place_labels(named, dots, (_LEFT, _TOP, x.end + 10, y.start))
+    placed = place_labels(named, dots, (x.start, _TOP, x.end + 10, y.start))
     return join(*(tag("text", name, x=left, y=base, class_="name") for left, base, name in placed))

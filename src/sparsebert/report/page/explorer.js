@@ -4,21 +4,23 @@
   let data = null;
   const at = (id) => document.getElementById(`x-${id}`);
   const canvas = at("canvas"), profile = at("profile"), range = at("range");
-  const state = { source: null, head: 0, row: -1, column: -1 };
+  const state = { source: null, head: 0, row: -1, column: -1, frozen: false };
   const HEAT = ["440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"];
   const heat = HEAT.map((code) => [0, 2, 4].map((place) => parseInt(code.slice(place, place + 2), 16)));
 
   // Unpacking: sixteen bits a value (the upper half alone where mirror images are equal), or one bit an entry.
   const bytesOf = (packed) => Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const bitsOf = (packed, heads, size) => {
+    const bytes = bytesOf(packed), row = Math.ceil(size / 8);
+    return Array.from({ length: heads }, (_, head) => Uint8Array.from({ length: size }, (_, entry) => (bytes[head * row + (entry >> 3)] >> (entry & 7)) & 1));
+  };
   const unpack = (source) => {
-    const { n, heads } = source, bytes = bytesOf(source.packed), size = n * n;
-    source.values = Array.from({ length: heads }, (_, head) => {
+    const { n, heads } = source, size = n * n;
+    const bits = source.kind === "kept" ? source.packed : source.frozen;
+    if (bits) source.kept = bitsOf(bits, heads, size);
+    const bytes = source.kind === "kept" ? null : bytesOf(source.packed);
+    source.values = source.kind === "kept" ? source.kept : Array.from({ length: heads }, (_, head) => {
       const values = new Float32Array(size);
-      if (source.kind === "kept") {
-        const start = head * Math.ceil(size / 8);
-        for (let entry = 0; entry < size; entry++) values[entry] = (bytes[start + (entry >> 3)] >> (entry & 7)) & 1;
-        return values;
-      }
       const levels = new Uint16Array(bytes.buffer), scale = (source.high - source.low) / 65535;
       let place = head * (source.halved ? (n * (n + 1)) / 2 : size);
       for (let row = 0; row < n; row++) {
@@ -40,15 +42,18 @@
   const limits = () => ({ low: state.source.low, high: state.source.high });
   const threshold = (head) => {
     const { source } = state, share = range.value / 1000;
-    if (isStated()) return 0.5;
     if (mode() === "threshold") return limits().low + share * (limits().high - limits().low);
     const count = Math.round((1 - share) * source.n * source.n);
     return count ? source.sorted[head][count - 1] : Infinity;
   };
   const keptOf = (head) => {
+    if (isStated() || state.frozen) {
+      const kept = state.source.kept[head];
+      return { kept, count: kept.reduce((sum, bit) => sum + bit, 0) };
+    }
     const bound = threshold(head), values = state.source.values[head], kept = new Uint8Array(values.length);
     let count = 0;
-    const most = mode() === "sparsity" && !isStated() ? Math.round((1 - range.value / 1000) * values.length) : values.length;
+    const most = mode() === "sparsity" ? Math.round((1 - range.value / 1000) * values.length) : values.length;
     // Entries above the bound first; those equal to it fill what is left, in order, so the count is exact.
     for (let entry = 0; entry < values.length; entry++) if (values[entry] > bound) { kept[entry] = 1; count++; }
     for (let entry = 0; entry < values.length && count < most; entry++) if (values[entry] === bound && !kept[entry]) { kept[entry] = 1; count++; }
@@ -95,8 +100,8 @@
     at("sparsity").textContent = percent(1 - count / size);
     at("all").textContent = percent(1 - all / (size * source.heads));
     at("kept").textContent = `${count.toLocaleString("en")} of ${size.toLocaleString("en")}`;
-    const told = mode() === "sparsity" ? `${(range.value / 10).toFixed(1)} % removed` : `values above ${threshold(head).toFixed(4)}`;
-    at("range-said").textContent = isStated() ? "stated, not learned" : told;
+    const told = isStated() ? "" : mode() === "sparsity" ? `${(range.value / 10).toFixed(1)} % removed` : `values above ${threshold(head).toFixed(4)}`;
+    at("range-said").textContent = isStated() ? "stated, not learned" : state.frozen ? "as it was frozen" : told;
     canvas.dataset.kept = String(count);
   };
 
@@ -177,29 +182,33 @@
   const choose = (place) => {
     const source = data.sources[place];
     if (source.packed) unpack(source);
-    Object.assign(state, { source, head: 0, row: -1, column: -1 });
+    Object.assign(state, { source, head: 0, row: -1, column: -1, frozen: false });
     options(at("head"), source.values.map((_, head) => `Head ${head + 1}`));
     at("head").disabled = source.heads === 1;
     at("slide").disabled = at("values").disabled = isStated();
-    at("frozen").hidden = source.frozen === undefined || source.frozen === null;
+    at("frozen").hidden = !source.frozen;
     at("note").textContent = isStated() ? `${source.n} positions, one pattern for all heads.` : `${source.n} positions, ${source.heads} heads.`;
     if (data.left_out) at("note").textContent += ` ${data.left_out} more sources are too large for this page.`;
     at("entry").textContent = "Point at an entry.";
     if (source.frozen) asFrozen(); else refresh();
   };
   const asFrozen = () => {
+    const { source } = state, size = source.n * source.n * source.heads;
+    const count = source.kept.reduce((sum, head) => sum + head.reduce((part, bit) => part + bit, 0), 0);
+    state.frozen = true;
     document.querySelector("input[name=x-mode][value=sparsity]").checked = true;
-    range.value = Math.round(1000 * state.source.frozen);
+    range.value = Math.round(1000 * (1 - count / size));
     refresh();
   };
 
   at("source").addEventListener("change", (event) => choose(Number(event.target.value)));
   at("head").addEventListener("change", (event) => { state.head = Number(event.target.value); refresh(); });
   at("frozen").addEventListener("click", asFrozen);
-  range.addEventListener("input", refresh);
+  range.addEventListener("input", () => { state.frozen = false; refresh(); });
   at("values").addEventListener("change", refresh);
   document.querySelectorAll("input[name=x-mode]").forEach((radio) => radio.addEventListener("change", () => {
     // Stay where the reader was: the slider moves to the same pattern in the other unit.
+    state.frozen = false;
     const { n, sorted, low, high } = state.source, values = sorted[state.head];
     if (mode() === "threshold") {
       const count = Math.round((1 - range.value / 1000) * n * n);

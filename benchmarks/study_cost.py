@@ -1,0 +1,57 @@
+"""Of what matrix products sustain on one thread, which share does training reach? The estimate of a study uses it.
+
+Alternates products and pre-training steps, in processor time, and prints the median ratio.
+Run: python benchmarks/study_cost.py [--model minilm] [--rounds 5]
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from sparsebert.model.sources import folder_config, model_folder
+from sparsebert.studies.cost import product_speed
+from sparsebert.text import prepare_corpus
+from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
+from sparsebert.training.recipes.cost import flops_per_token, scratch_shape
+from sparsebert.training.starting_points import load_for_corpus
+
+ROWS, LENGTH = 16, 128
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--model", default="minilm")
+    arguments.add_argument("--rounds", type=int, default=5)
+    given = arguments.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        vocabulary = 8000 if given.model.startswith("scratch:") else None
+        store = prepare_corpus(
+            ["builtin:python-docs"], Path(folder) / "corpus", model=given.model, train_vocab=vocabulary, workers=1
+        )
+        shape = scratch_shape(given.model) or folder_config(model_folder(given.model))
+        model = load_for_corpus(given.model, store, LENGTH, seed=0)
+        parts = corpus_parts(store, batch_size=ROWS, length=LENGTH, seed=0)
+        objective = PretrainingObjective(model, parts, parts(0, 1))
+        optimiser = torch.optim.AdamW(objective.parameters(), lr=1e-4, fused=True)
+        work = ROWS * LENGTH * flops_per_token(shape, store.vocab_size, LENGTH)
+        ratios, seconds = [], []
+        for step in range(given.rounds + 1):
+            products = product_speed(1)
+            started = time.process_time()
+            optimiser.zero_grad()
+            objective(step, 0).total.backward()
+            optimiser.step()
+            seconds.append(time.process_time() - started)
+            ratios.append(work / seconds[-1] / products)
+        # The first step also allocates.
+        ratio, step_seconds = median(ratios[1:]), median(seconds[1:])
+        print(f"{given.model}: {work:.3g} operations and {step_seconds:.2f} s a step, {ratio:.2f} of products' speed")
+
+
+if __name__ == "__main__":
+    main()

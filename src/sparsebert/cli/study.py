@@ -1,0 +1,140 @@
+"""`sparsebert study`: the paper's experiments as grids of runs, on this machine or a Ray cluster."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sparsebert.studies.study import Plan
+
+
+def study(
+    name: Annotated[str, typer.Argument(help="importance, diagonal, pruning, patterns, ablation, stages or all.")],
+    out: Annotated[Path, typer.Option(help="The study folder; what is finished in it is not made again.")],
+    scale: Annotated[
+        str, typer.Option(help="smoke (minutes, not evidence), laptop (CPU hours), paper (the paper's sizes).")
+    ] = "smoke",
+    engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster, or auto.", show_default="a local cluster")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Where runs start.", show_default="the scale's own")] = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="A folder made by sparsebert prepare.", show_default="built-in text")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder that holds the official task folders.", show_default="built-in tasks")
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="Another study folder; runs it has finished are taken over.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Runs made at once.", show_default="processors / threads")] = None,
+    threads: Annotated[int, typer.Option(help="Of each run; part of what determines its bits.")] = 1,
+    gpus: Annotated[float, typer.Option(help="Of each run, on a Ray cluster.")] = 0.0,
+    seeds: Annotated[int | None, typer.Option(help="Of every condition.", show_default="the scale's")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the graph, what is finished, and the estimated time.")
+    ] = False,
+    max_hours: Annotated[float | None, typer.Option(help="Stop after a checkpoint when they are over.")] = None,
+    device_flops: Annotated[
+        float | None,
+        typer.Option(help="Operations a second one slot sustains, for estimates.", show_default="measured here"),
+    ] = None,
+    confirm: Annotated[bool, typer.Option("--confirm", help="Run the paper scale, not only show its cost.")] = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Another size of the scale, e.g. adapt_steps=50.")
+    ] = None,
+) -> None:
+    """Run the experiments of the paper: what is missing, in the right order, once.
+
+    A run is known by everything that determines it, so the same command goes on after any interruption, studies in
+    one folder share their runs, and nothing finished is made again. `sparsebert report` turns the folder into a page.
+
+    Examples:
+
+    sparsebert study all --scale smoke --out smoke
+
+    sparsebert study patterns --scale laptop --corpus CORPUS --data DIR --out lab --dry-run
+
+    sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
+    """
+    from sparsebert.cli.options import settings_from
+    from sparsebert.studies.study import StudyConfig, make_plan, planned
+
+    sizes: dict[str, Any] = settings_from(set_) | ({} if seeds is None else {"seeds": seeds})
+    config = StudyConfig(
+        name=name,
+        out=out,
+        scale=scale,
+        model=model,
+        corpus=corpus,
+        data=data,
+        results=results,
+        engine=engine,  # type: ignore[arg-type]
+        address=address,
+        workers=workers,
+        threads=threads,
+        gpus=gpus,
+        max_hours=max_hours,
+        flops_per_second=device_flops,
+        sizes=sizes,
+    )
+    if dry_run or (scale == "paper" and not confirm):
+        plan = make_plan(config)
+        typer.echo("\n".join([*(graph_lines(plan) if dry_run else []), *cost_lines(plan)]))
+        if scale == "paper":
+            typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")
+        return
+    with planned(config) as plan:
+        typer.echo("\n".join(cost_lines(plan)), err=True)
+        _run(plan)
+
+
+def _run(plan: "Plan") -> None:
+    from sparsebert.studies.progress import for_this_terminal
+    from sparsebert.studies.study import run_study
+
+    run_study(plan, for_this_terminal(f"study {plan.name}"))
+    typer.echo(
+        f"{plan.place.out}: study {plan.name}, scale {plan.graph.scale.name}, {len(plan.graph.runs)} runs finished"
+    )
+
+
+def graph_lines(plan: "Plan") -> list[str]:
+    """Each run with its state, its estimated time and what it waits for; fine-tuning runs of one parent in a line."""
+    from sparsebert.studies.progress import duration
+
+    missing = {run.id for run in plan.missing}
+    lines, tasks = [], dict[str, list[str]]()
+    for run in plan.graph.runs.values():
+        if run.stage == "finetune":
+            mark = "" if run.id in missing else " (finished)"
+            tasks.setdefault(run.depends[0], []).append(f"{run.condition.task}{mark}")
+    for run in plan.graph.runs.values():
+        if run.stage == "finetune":
+            continue
+        state = duration(plan.estimator.seconds(run)) if run.id in missing else "finished"
+        after = f" after {', '.join(one[:8] for one in run.depends)}" if run.depends else ""
+        lines.append(f"{run.id[:8]}  {run.stage:<10} {run.condition.label(run.stage):<36} {state}{after}")
+        if run.id in tasks:
+            lines.append(f"          finetune   {', '.join(tasks[run.id])}")
+    return lines
+
+
+def cost_lines(plan: "Plan") -> list[str]:
+    """How much there is to do, in runs, operations and hours."""
+    from sparsebert.studies.progress import duration
+    from sparsebert.studies.study import count_by_stage
+
+    cost, slots = plan.cost, plan.config.num_workers
+    stages = ", ".join(f"{count} {stage}" for stage, count in count_by_stage(plan.missing).items()) or "none"
+    total = len(plan.graph.runs)
+    title = f"study {plan.name}, scale {plan.graph.scale.name}"
+    lines = [f"{title}: {total} runs, {total - cost.runs} finished; to make: {stages}"]
+    rate = plan.estimator.flops_per_second
+    lines.append(
+        f"about {cost.flops:.3g} operations, {cost.hours:,.2f} hours of one slot at {rate:.3g} operations a second; "
+        f"{duration(cost.seconds / slots)} on {slots}"
+    )
+    return lines

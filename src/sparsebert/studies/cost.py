@@ -1,0 +1,134 @@
+"""What a study costs before it runs: operations from shapes, seconds from what this machine or earlier runs did."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from sparsebert.errors import FileError
+from sparsebert.files import read_json
+from sparsebert.studies.graph import Graph
+from sparsebert.studies.jobs import Place
+from sparsebert.studies.runs import Run
+from sparsebert.studies.sources import Sources, rows_of
+
+# Of what matrix products sustain, the share to expect of training; benchmarks/study_cost.py measures 0.67.
+EFFICIENCY = 0.6
+_SIZE, _PRODUCTS = 1024, 20  # of the matrices that are multiplied to measure it
+_FILLED = 0.4  # of a task's longest input, the share that an average row fills (batches are padded to their longest)
+_EVALUATION = 1 / 3  # a forward pass, of the three that a training step costs
+_SECONDS_A_RUN = 0.4  # loading, saving and checkpoints of the smallest model
+_SECONDS_A_PARAMETER = 2e-7  # the same for each parameter of a larger one
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of some runs."""
+
+    runs: int
+    flops: float  # floating-point operations; a multiply-add counts as two
+    seconds: float  # of processor time on one slot
+
+    @property
+    def hours(self) -> float:
+        return self.seconds / 3600
+
+
+class Estimator:
+    """Operations and seconds of a run, before it is made."""
+
+    def __init__(self, sources: Sources, flops_per_second: float) -> None:
+        self.sources, self.flops_per_second = sources, flops_per_second
+        self.overhead = _SECONDS_A_RUN + _SECONDS_A_PARAMETER * parameters(sources)
+
+    def flops(self, run: Run) -> float:
+        from sparsebert.training.recipes.cost import flops_per_token
+
+        shape, words = self.sources.shape, self.sources.vocab_size
+        if run.stage == "prune":
+            return 0.0
+        if run.stage == "finetune":
+            settings = dict(run.config["settings"])
+            length = float(settings.get("length") or _length_of(run.config["task"]))
+            train, dev = rows_of(run.config["task"], settings)
+            epochs = float(settings.get("num_epochs") or _epochs_of(run.config["task"]))
+            rows = train * epochs + dev * _EVALUATION
+            sequences = 4 if run.config["task"] == "swag" else 1
+            return rows * sequences * length * _FILLED * flops_per_token(shape, 0, int(length))
+        config = run.config
+        tokens = float(config["batch_size"]) * float(config["length"])
+        steps = float(config["steps"]) + float(config["num_held_out"]) * _EVALUATION
+        return steps * tokens * flops_per_token(shape, words, int(config["length"]))
+
+    def seconds(self, run: Run) -> float:
+        if run.stage == "prune":
+            return 0.05
+        return self.overhead + self.flops(run) / self.flops_per_second
+
+    def total(self, runs: Sequence[Run]) -> Cost:
+        return Cost(len(runs), sum(map(self.flops, runs)), sum(map(self.seconds, runs)))
+
+
+def estimator(graph: Graph, place: Place, flops_per_second: float | None) -> Estimator:
+    """By the given speed; else by the runs that are finished here; else by a short measurement."""
+    if flops_per_second is not None:
+        return Estimator(graph.sources, flops_per_second)
+    seen = _speed_of_finished(graph, place)
+    return Estimator(graph.sources, seen or EFFICIENCY * product_speed(graph.threads))
+
+
+def product_speed(threads: int) -> float:
+    """Operations a second of matrix products on one slot, in processor time: others may be using the machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        left, right = torch.randn(_SIZE, _SIZE), torch.randn(_SIZE, _SIZE)
+        left @ right
+        started = time.process_time()
+        for _ in range(_PRODUCTS):
+            left @ right
+        return _PRODUCTS * 2 * _SIZE**3 * threads / (time.process_time() - started)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _speed_of_finished(graph: Graph, place: Place) -> float | None:
+    """Operations a second of the pre-training runs that are finished here, where they are long enough to tell."""
+    plain = Estimator(graph.sources, 1.0)
+    speeds = []
+    for run in graph.runs.values():
+        if run.stage in ("base", "importance", "search", "adapt"):
+            seconds = run_seconds(place.folder(run.id)) - plain.overhead
+            if seconds > plain.overhead:
+                speeds.append(plain.flops(run) / seconds)
+    return median(speeds) if speeds else None
+
+
+def run_seconds(folder: Path) -> float:
+    """How long a finished run took; 0 where it is not known."""
+    try:
+        return float(read_json(folder / "timing.json")["run_seconds"])
+    except (FileError, KeyError, TypeError, ValueError):
+        return 0.0
+
+
+def parameters(sources: Sources) -> float:
+    """Weights of the model, about."""
+    shape = sources.shape
+    width, inner = int(shape["hidden_size"]), int(shape["intermediate_size"])
+    return int(shape["num_hidden_layers"]) * (4 * width**2 + 2 * width * inner) + sources.vocab_size * width
+
+
+def _length_of(task: str) -> int:
+    from sparsebert.tasks.table import find_task
+
+    return find_task(task).length
+
+
+def _epochs_of(task: str) -> int:
+    from sparsebert.tasks.table import find_task
+
+    return find_task(task).num_epochs

@@ -1,0 +1,140 @@
+"""A study folder: study.json says which runs there are; what is finished is read from their folders."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sparsebert.errors import ConfigError, FileError, StudyError
+from sparsebert.files import read_json, sweep, write_json
+from sparsebert.studies.graph import Graph
+from sparsebert.studies.grids import name_of, names_in
+from sparsebert.studies.jobs import RESULT, Place
+from sparsebert.studies.runs import Run
+
+VERSION = 1
+_STUDY = "study.json"
+_HELD = ("scale", "model", "model_sha256", "corpus_sha256", "threads")
+_HEAVY = ("model", "checkpoints", "data", ".lock", RESULT)
+
+
+@contextlib.contextmanager
+def claimed(out: Path) -> Iterator[None]:
+    """Hold the study folder: two of them at once would make the same runs. The lock ends with the process."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise FileError(f"cannot use {out} as a study folder: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as error:
+        raise StudyError(f"another process runs a study in {out}; wait for it or use another --out") from error
+    finally:
+        os.close(descriptor)
+
+
+def names_with_earlier(name: str, out: Path) -> list[str]:
+    """The studies asked for, and those that the folder holds already: one folder may hold several."""
+    asked = names_in(name)
+    path = out / _STUDY
+    if not path.is_file():
+        return asked
+    found = read_json(path)
+    if not isinstance(found, dict) or found.get("version") != VERSION:
+        raise FileError(f"{path} does not describe a study of this version of sparsebert; use another --out")
+    return names_in(name_of([*asked, *names_in(str(found["name"]))]))
+
+
+def describe(graph: Graph, names: list[str]) -> dict[str, Any]:
+    """study.json: a function of what was asked for, so the same command writes the same bytes."""
+    scale = graph.scale
+    return {
+        "name": name_of(names),
+        "scale": scale.name,
+        "version": VERSION,
+        "base": {**graph.sources.as_json(), "sizes": asdict(scale), "threads": graph.threads},
+        "runs": [run.as_json(graph.studies[run.id]) for run in graph.runs.values()],
+    }
+
+
+def write_study(out: Path, description: dict[str, Any]) -> None:
+    """Write study.json; a folder begun at another scale or with other sources is refused by name.
+
+    Sizes may change: more seeds or tasks are more runs, and other steps are other runs beside those that are there.
+    """
+    path = out / _STUDY
+    if path.is_file():
+        found = read_json(path)
+        before, now = ({"scale": one["scale"], **one["base"]} for one in (found, description))
+        for name in _HELD:
+            if before.get(name) != now[name]:
+                raise ConfigError(
+                    f"{name} is {before.get(name)!r} in {path} but {now[name]!r} now; give the same to go on with that "
+                    "study, or use another --out folder"
+                )
+    write_json(path, description)
+
+
+def take_results(runs: Iterable[Run], place: Place) -> int:
+    """Copy the small files of runs that another study folder has finished; how many were taken."""
+    taken = 0
+    for run in runs:
+        own, result = place.folder(run.id), place.file(run.id, RESULT)
+        if result.parent == own or not result.is_file():
+            continue
+        own.mkdir(parents=True, exist_ok=True)
+        for path in sorted(result.parent.iterdir()):
+            if path.is_file() and path.name not in _HEAVY:
+                shutil.copyfile(path, own / path.name)
+        # Last: its presence says that the run is done.
+        write_json(own / RESULT, read_json(result))
+        taken += 1
+    return taken
+
+
+def runs_to_make(graph: Graph, place: Place) -> list[Run]:
+    """What is missing: runs without a result, and runs whose files those need and that are gone."""
+    needed: set[str] = set()
+    wanted: dict[str, set[str]] = {}
+    for run in reversed(graph.runs.values()):
+        lacks = any(not place.file(run.id, name).exists() for name in wanted.get(run.id, ()))
+        if place.is_finished(run.id) and not lacks:
+            continue
+        needed.add(run.id)
+        for dependency in run.depends:
+            wanted.setdefault(dependency, set()).update(_files_needed(run, dependency))
+    return [run for run in graph.runs.values() if run.id in needed]
+
+
+def _files_needed(run: Run, dependency: str) -> set[str]:
+    """What a run reads of one it depends on."""
+    names = {"model/model.safetensors"} if run.config.get("start") == dependency else set()
+    pattern = run.config.get("pattern") or {}
+    if pattern.get("run") == dependency:
+        names.add("pattern.safetensors" if pattern["diagonal"] == "learned" else "gate.safetensors")
+    return names | ({"gate.safetensors"} if run.stage == "prune" else set())
+
+
+def make_ready(graph: Graph, missing: list[Run], place: Place) -> None:
+    """Take back the word of runs that must be made again, and remove what a kill left behind."""
+    again = {run.id for run in missing}
+    for run in graph.runs.values():
+        folder = place.folder(run.id)
+        if run.id not in again:
+            tidy(run, folder)
+        elif folder.is_dir():
+            sweep(folder)
+            (folder / RESULT).unlink(missing_ok=True)
+
+
+def tidy(run: Run, folder: Path) -> None:
+    """Remove what no one needs of a finished run: its checkpoints, and the weights of a task that is scored."""
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    if run.stage == "finetune":
+        shutil.rmtree(folder / "model", ignore_errors=True)

@@ -1,0 +1,155 @@
+"""The paper's experiments, each a list of conditions and the tasks they are scored on."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from sparsebert.errors import ConfigError
+from sparsebert.studies.graph import Graph
+from sparsebert.studies.runs import Condition, Run
+from sparsebert.studies.scales import Scale
+from sparsebert.studies.sources import Sources
+
+HANDMADE = ("strided", "fixed", "longformer", "log_sparse", "big_bird", "star")
+KINDS = ("unstructured", "structured")
+
+
+def importance(graph: Graph) -> None:
+    """The second figure: P by category, beside what trained attention maps show."""
+    for seed in _seeds(graph):
+        graph.importance("soft", seed)
+        graph.importance("attention", seed)
+
+
+def diagonal(graph: Graph) -> None:
+    """The GLUE, SWAG and SQuAD tables: dense, as many entries dropped at random, and no diagonal."""
+    for seed in _seeds(graph):
+        adapted = [
+            graph.adapt_stated(None, Condition("dense", "dense", seed=seed)),
+            graph.adapt_stated(_stated("full", diagonal=False), _no_diagonal(seed)),
+        ]
+        for draw in range(graph.scale.random_drops):
+            condition = Condition("random-drop", "random-drop", draw=draw, seed=seed)
+            adapted.append(graph.adapt_stated({"random_drop": draw}, condition))
+        _score(graph, adapted, graph.scale.diagonal_tasks)
+
+
+def pruning(graph: Graph) -> None:
+    """Progressive pruning: the least important entries against random ones, at every sparsity."""
+    for seed in _seeds(graph):
+        dense = graph.adapt_stated(None, Condition("dense", "dense", seed=seed))
+        adapted = [_pruned(graph, method, s, seed) for s in graph.scale.sparsities for method in ("p", "random")]
+        _score(graph, [dense, *adapted], graph.scale.pruning_tasks)
+
+
+def patterns(graph: Graph) -> None:
+    """The main table: six hand-made patterns, and both kinds of learned ones at four penalties."""
+    for seed in _seeds(graph):
+        adapted = [_handmade(graph, name, seed, diagonal=True) for name in HANDMADE]
+        adapted += [
+            _learned(graph, kind, seed, penalty, diagonal=False) for kind in KINDS for penalty in graph.scale.penalties
+        ]
+        _score(graph, adapted, graph.scale.pattern_tasks)
+
+
+def ablation(graph: Graph) -> None:
+    """Every pattern with and without the diagonal; of the learned ones the smallest and the largest penalty."""
+    ends = sorted({graph.scale.penalties[0], graph.scale.penalties[-1]})
+    for seed in _seeds(graph):
+        adapted = [_handmade(graph, name, seed, diagonal=keep) for name in HANDMADE for keep in (True, False)]
+        adapted += [
+            _learned(graph, "structured", seed, penalty, diagonal=keep) for penalty in ends for keep in (True, False)
+        ]
+        _score(graph, adapted, graph.scale.pattern_tasks)
+
+
+def stages(graph: Graph) -> None:
+    """Searching for a sparsity (one stage) against pruning P to it (two stages)."""
+    for seed in _seeds(graph):
+        adapted = []
+        for sparsity in graph.scale.stage_sparsities:
+            adapted.append(_pruned(graph, "p", sparsity, seed))
+            for kind in KINDS:
+                found = graph.search(kind, seed, sparsity=sparsity)
+                adapted.append(graph.adapt_found(found, "learned", found.condition))
+        _score(graph, adapted, graph.scale.stage_tasks)
+
+
+STUDIES: dict[str, Callable[[Graph], None]] = {
+    "importance": importance,
+    "diagonal": diagonal,
+    "pruning": pruning,
+    "patterns": patterns,
+    "ablation": ablation,
+    "stages": stages,
+}
+
+
+def names_in(name: str) -> list[str]:
+    """The studies that a name stands for: itself, all of them, or several joined by +."""
+    names = list(STUDIES) if name == "all" else name.split("+")
+    for one in names:
+        if one not in STUDIES:
+            raise ConfigError(f"there is no study {one!r}; expected {', '.join(STUDIES)} or all")
+    return [one for one in STUDIES if one in names]
+
+
+def name_of(names: Iterable[str]) -> str:
+    """One name for several studies."""
+    chosen = [one for one in STUDIES if one in set(names)]
+    return "all" if chosen == list(STUDIES) else "+".join(chosen)
+
+
+def tasks_of(names: Iterable[str], scale: Scale) -> list[str]:
+    """Every task that these studies score."""
+    of_study = {
+        "diagonal": scale.diagonal_tasks,
+        "pruning": scale.pruning_tasks,
+        "patterns": scale.pattern_tasks,
+        "ablation": scale.pattern_tasks,
+        "stages": scale.stage_tasks,
+    }
+    return sorted({task for name in names for task in of_study.get(name, ())})
+
+
+def make_graph(names: Iterable[str], scale: Scale, sources: Sources, threads: int) -> Graph:
+    """All runs of these studies; what two of them share is there once."""
+    graph = Graph(scale, sources, threads)
+    for name in names:
+        graph.study = name
+        STUDIES[name](graph)
+    return graph
+
+
+def _seeds(graph: Graph) -> range:
+    return range(graph.scale.seeds)
+
+
+def _stated(name: str, *, diagonal: bool = True) -> dict[str, Any]:
+    return {"name": name, "drop_diagonal": not diagonal}
+
+
+def _no_diagonal(seed: int) -> Condition:
+    return Condition("no-diagonal", "no-diagonal", diagonal=False, seed=seed)
+
+
+def _handmade(graph: Graph, name: str, seed: int, *, diagonal: bool) -> Run:
+    condition = Condition("handmade", name, diagonal=diagonal, seed=seed)
+    return graph.adapt_stated(_stated(name, diagonal=diagonal), condition)
+
+
+def _learned(graph: Graph, kind: str, seed: int, penalty: float, *, diagonal: bool) -> Run:
+    found = graph.search(kind, seed, penalty=penalty)
+    condition = replace(found.condition, diagonal=diagonal)
+    return graph.adapt_found(found, "keep" if diagonal else "drop", condition)
+
+
+def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:
+    found = graph.prune(method, sparsity, seed)
+    return graph.adapt_found(found, "learned", found.condition)
+
+
+def _score(graph: Graph, adapted: list[Run], tasks: Iterable[str]) -> None:
+    for run in adapted:
+        for task in tasks:
+            graph.finetune(run, task)

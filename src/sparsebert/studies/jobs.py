@@ -1,0 +1,70 @@
+"""What a worker is handed and gives back: a run, where things lie, how it went."""
+
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+from sparsebert.errors import RunInterruptedError, SparseBertError
+from sparsebert.studies.runs import Run
+
+RESULT = "result.json"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study's runs and its sources lie."""
+
+    out: Path  # the study folder; runs are made in out/runs
+    model: str
+    corpus: Path | None
+    data: Path | None
+    results: Path | None = None  # another study folder, whose finished runs are taken over
+
+    def folder(self, run_id: str) -> Path:
+        return self.out / "runs" / run_id
+
+    def is_finished(self, run_id: str) -> bool:
+        """Here, or in the other study folder."""
+        return self.file(run_id, RESULT).is_file()
+
+    def file(self, run_id: str, name: str) -> Path:
+        """A file or folder that a finished run left: here, else in the other study folder."""
+        own = self.folder(run_id) / name
+        if own.exists() or self.results is None:
+            return own
+        other = self.results / "runs" / run_id / name
+        return other if other.exists() else own
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run to make."""
+
+    run: Run
+    place: Place
+    deadline: float | None = None  # seconds since the epoch at which it stops after a checkpoint; None: never
+    checkpoint_every: int = 50  # steps
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job went."""
+
+    run_id: str
+    error: str | None = None  # why it could not be made
+    is_interrupted: bool = False  # it was asked to stop, and can go on
+
+
+def attempt(job: Job) -> Outcome:
+    """Make the run in this process; an error is an outcome, so that one bad run does not end the others."""
+    from sparsebert.studies.making import make
+
+    try:
+        make(job)
+    except RunInterruptedError as error:
+        return Outcome(job.run.id, str(error), is_interrupted=True)
+    except SparseBertError as error:
+        return Outcome(job.run.id, str(error))
+    except Exception:
+        return Outcome(job.run.id, traceback.format_exc())
+    return Outcome(job.run.id)

@@ -1,0 +1,234 @@
+"""make(): one run of a study, from its job to result.json, through the one training loop.
+
+Called again after a kill it goes on from the last checkpoint; a finished run is left as it is.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sparsebert import gates
+from sparsebert.batches import PretrainingBatches
+from sparsebert.errors import ConfigError
+from sparsebert.files import read_json, write_json
+from sparsebert.patterns import Pattern, prune, random
+from sparsebert.studies.folder import tidy
+from sparsebert.studies.importance_files import write_importance
+from sparsebert.studies.jobs import RESULT, Job
+from sparsebert.studies.recorded import Recorded
+from sparsebert.studies.runs import Run
+from sparsebert.studies.stated import stated_pattern
+from sparsebert.tasks.finetune import FinetuneConfig, prepare
+from sparsebert.text import TokenStore
+from sparsebert.training import FitConfig, Objective, fit
+from sparsebert.training.importance import AttentionObjective, ImportanceObjective, load_importance
+from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
+from sparsebert.training.progress import Silent
+from sparsebert.training.search import SearchObjective
+from sparsebert.training.starting_points import load_for_corpus
+
+_HELD_OUT_SEED = 0  # of the held-out batches: every run of a study is measured on the same ones
+
+
+def make(job: Job) -> None:
+    """Make the run, in this process."""
+    folder = job.place.folder(job.run.id)
+    if (folder / RESULT).is_file():
+        return
+    started = time.perf_counter()
+    torch.set_num_threads(job.run.threads)
+    _MAKERS[job.run.stage](job, folder)
+    _add_seconds(folder, time.perf_counter() - started)
+    tidy(job.run, folder)
+
+
+def _add_seconds(folder: Path, seconds: float) -> None:
+    """timing.json also says how long the whole run took this time, loading and saving included."""
+    path = folder / "timing.json"
+    known = read_json(path) if path.is_file() else {}
+    write_json(path, {**known, "run_seconds": seconds})
+
+
+# Stages that pre-train
+
+
+def _make_pretraining(job: Job, folder: Path) -> None:
+    pretraining = _pretraining(job)
+    pattern = _pattern(job)
+    if pattern is not None:
+        pretraining.model.set_pattern(pattern)
+    with torch.no_grad():
+        before = pretraining.eval().evaluate(0)["mlm_loss"]
+    _fit(job, folder, Recorded(pretraining, {**job.run.result_fields(), "mlm_loss_before": before}, scores_task=False))
+
+
+def _make_importance(job: Job, folder: Path) -> None:
+    config, seed = job.run.config, job.run.seed
+    pretraining = _pretraining(job)
+    inner: Objective
+    if config["method"] == "attention":
+        inner = AttentionObjective(pretraining, seed=seed)
+    else:
+        heads = pretraining.model.config.num_attention_heads
+        gate = gates.Soft(int(config["length"]), heads, steps=int(config["steps"]), seed=seed)
+        inner = ImportanceObjective(pretraining, gate, seed=seed)
+
+    def files(into: Path) -> Mapping[str, Any]:
+        return write_importance(into, load_importance(into), config["method"])
+
+    _fit(job, folder, Recorded(inner, job.run.result_fields(), scores_task=False, extra=files))
+
+
+def _make_search(job: Job, folder: Path) -> None:
+    config, seed = job.run.config, job.run.seed
+    pretraining = _pretraining(job)
+    heads = pretraining.model.config.num_attention_heads
+    cls = gates.Structured if config["kind"] == "structured" else gates.Unstructured
+    gate = cls(
+        int(config["length"]),
+        heads,
+        sparsity=config["sparsity"],
+        penalty=config["penalty"] or 0.0,
+        steps=int(config["steps"]),
+        seed=seed,
+        settings=config["preset"],
+    )
+    inner = SearchObjective(pretraining, gate, seed=seed)
+    _fit(job, folder, Recorded(inner, job.run.result_fields(), scores_task=False))
+
+
+def _pretraining(job: Job) -> PretrainingObjective:
+    config, seed = job.run.config, job.run.seed
+    store = _store(job)
+    start = config["start"]
+    source = job.place.model if start is None else str(job.place.file(start, "model"))
+    shape = dict(config["shape"]) if start is None else {}
+    length, batch_size = int(config["length"]), int(config["batch_size"])
+    model = load_for_corpus(source, store, length, seed=seed, dropout=config["dropout"], **shape)
+    return PretrainingObjective(
+        model,
+        corpus_parts(store, batch_size=batch_size, length=length, seed=seed),
+        PretrainingBatches(store, split="held_out", seed=_HELD_OUT_SEED, batch_size=batch_size, length=length),
+        num_held_out=int(config["num_held_out"]),
+        learning_rate=float(config["learning_rate"]),
+        tokenizer=store.tokenizer(),
+    )
+
+
+def _store(job: Job) -> TokenStore:
+    if job.place.corpus is None:
+        raise ConfigError("this study has no corpus; give --corpus, a folder made by sparsebert prepare")
+    return TokenStore.open(job.place.corpus)
+
+
+def _pattern(job: Job) -> Pattern | None:
+    """The pattern that a run's configuration asks for; None: dense."""
+    wanted = job.run.config["pattern"]
+    if wanted is None:
+        return None
+    if "run" not in wanted:
+        heads = _heads_at(job)
+        return stated_pattern(wanted, int(job.run.config["length"]), heads)
+    if wanted["diagonal"] == "learned":
+        return Pattern.load(job.place.file(wanted["run"], "pattern.safetensors"))
+    return gates.load(job.place.file(wanted["run"], "gate.safetensors")).freeze(diagonal=wanted["diagonal"])
+
+
+def _heads_at(job: Job) -> int:
+    from sparsebert.model.sources import SCRATCH, folder_config, model_folder
+
+    start = job.run.config["start"]
+    if start is None and job.place.model.startswith("scratch:"):
+        shape = {**SCRATCH[job.place.model.removeprefix("scratch:")], **job.run.config["shape"]}
+        return int(shape["num_attention_heads"])
+    source = job.place.model if start is None else str(job.place.file(start, "model"))
+    return int(folder_config(model_folder(source))["num_attention_heads"])
+
+
+# Stages that do not
+
+
+def _make_prune(job: Job, folder: Path) -> None:
+    run = job.run
+    sparsity = float(run.config["sparsity"])
+    if run.config["method"] == "p":
+        pattern = prune(load_importance(job.place.file(run.depends[0], "gate.safetensors").parent), sparsity)
+    else:
+        pattern = random(int(run.config["length"]), int(run.config["heads"]), sparsity=sparsity, seed=run.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    pattern.save(folder / "pattern.safetensors")
+    write_json(folder / "run.json", {"settings": _settings(run)})
+    write_json(folder / RESULT, {**run.result_fields(), "metrics": {}, "sparsity": pattern.sparsity})
+
+
+def _make_finetune(job: Job, folder: Path) -> None:
+    run = job.run
+    if job.place.data is None:
+        raise ConfigError("this study has no task files; give --data, the folder that holds the official folders")
+    adapted = job.place.file(run.config["start"], "model")
+    config = FinetuneConfig(
+        task=run.config["task"],
+        data=str(job.place.data),
+        model=str(adapted),
+        seed=run.seed,
+        **run.config["settings"],
+    ).resolved()
+    stated = run.config["pattern"]
+    pattern = None
+    if stated is not None:
+        heads = int(read_json(adapted / "config.json")["num_attention_heads"])
+        pattern = stated_pattern(stated, int(config.length or 0), heads)
+    loop = {"checkpoint_every": job.checkpoint_every, "precision": run.config["precision"]}
+    prepared = prepare(config, folder, pattern=pattern, fit_settings=loop)
+    _fit(job, folder, Recorded(prepared.objective, run.result_fields(), scores_task=True), prepared.config)
+
+
+def _fit(job: Job, folder: Path, objective: Objective, config: FitConfig | None = None) -> None:
+    chosen = job.run.config
+    config = config or FitConfig(
+        num_steps=int(chosen["steps"]),
+        seed=job.run.seed,
+        warmup_steps=int(chosen["warmup_steps"]),
+        micro_batches=int(chosen["micro_batches"]),
+        precision=chosen["precision"],
+        checkpoint_every=job.checkpoint_every,
+    )
+    fit(objective, config, folder, settings=_settings(job.run), progress=_UntilDeadline(job.deadline))
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """What run.json records, and holds a resumed run to."""
+    return {
+        "address": run.address,
+        "stage": run.stage,
+        "config": dict(run.config),
+        "data": dict(run.data),
+        "depends": list(run.depends),
+    }
+
+
+class _UntilDeadline(Silent):
+    """Asks the loop to stop after a checkpoint once the time is over."""
+
+    def __init__(self, deadline: float | None) -> None:
+        self.deadline = deadline
+
+    def step(self, line: Mapping[str, Any], tokens_per_second: float) -> None:
+        in_main = threading.current_thread() is threading.main_thread()
+        if self.deadline is not None and in_main and time.time() > self.deadline:
+            signal.raise_signal(signal.SIGTERM)
+
+
+_MAKERS = {
+    "base": _make_pretraining,
+    "importance": _make_importance,
+    "search": _make_search,
+    "prune": _make_prune,
+    "adapt": _make_pretraining,
+    "finetune": _make_finetune,
+}

@@ -1,0 +1,149 @@
+"""How large the runs of a study are: smoke (does it all work), laptop (CPU hours), paper (the paper's own sizes)."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+from sparsebert.errors import ConfigError
+
+GLUE = ("mnli", "qqp", "qnli", "sst2", "cola", "stsb", "mrpc", "rte")
+OTHERS = ("swag", "squad1", "squad2")
+TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
+# Training and dev rows of the official files, for the cost of runs that read them whole.
+OFFICIAL_ROWS: dict[str, tuple[int, int]] = {
+    "mnli": (392_702, 19_647),
+    "qqp": (363_846, 40_430),
+    "qnli": (104_743, 5_463),
+    "sst2": (67_349, 872),
+    "cola": (8_551, 1_043),
+    "stsb": (5_749, 1_500),
+    "mrpc": (3_668, 408),
+    "rte": (2_490, 277),
+    "swag": (73_546, 20_006),
+    "squad1": (87_599, 10_570),
+    "squad2": (130_319, 11_873),
+}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Every size of a study that is chosen; `--set name=value` changes one."""
+
+    name: Literal["smoke", "laptop", "paper"]
+    model: str  # where every run starts, directly or by way of the base run
+    shape: dict[str, Any] = field(default_factory=dict)  # changes to the configuration of a model from scratch
+    vocabulary: int | None = None  # words to train on the corpus, for a model from scratch
+    length: int = 128  # tokens in a row
+    batch_size: int = 16  # rows of a pre-training step
+    micro_batches: int = 1
+    # A run starts from the base run ("continued"), or is a whole pre-training of its own, as in the paper ("whole").
+    pretraining: Literal["continued", "whole"] = "continued"
+    base_steps: int = 0
+    importance_steps: int = 0
+    search_steps: int = 0
+    adapt_steps: int = 0
+    settle_steps: int = 0  # in whole pre-training: under a learned or pruned pattern, from the weights it came with
+    warmup: float = 0.1  # share of the steps
+    learning_rate: float = 1e-4
+    search_rate: float = 5e-5  # of the weights during a search
+    dropout: float | None = None  # None: the model's own
+    precision: Literal["float32", "bfloat16"] = "float32"  # of forward passes
+    num_held_out: int = 8  # held-out batches the MLM loss is measured on
+    penalties: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1)  # the paper's lambda
+    penalty_scale: float = 1.0  # lambda is multiplied by it; docs/studies.md says why
+    sparsities: tuple[float, ...] = TENTHS  # of progressive pruning
+    stage_sparsities: tuple[float, ...] = (0.80, 0.85, 0.90, 0.95)
+    random_drops: int = 3  # draws of the random-drop condition
+    seeds: int = 1  # of everything but the base run
+    diagonal_tasks: tuple[str, ...] = GLUE + OTHERS
+    pruning_tasks: tuple[str, ...] = GLUE
+    pattern_tasks: tuple[str, ...] = GLUE
+    stage_tasks: tuple[str, ...] = ("qnli", "mrpc")
+    finetune: dict[str, Any] = field(default_factory=dict)  # settings of every fine-tuning run
+    squad: dict[str, Any] = field(default_factory=dict)  # and those that differ for SQuAD
+    checkpoint_every: int = 50  # steps
+
+    def changed(self, changes: dict[str, Any]) -> "Scale":
+        """With some sizes replaced; lists become tuples, unknown names are refused."""
+        known = {one.name for one in fields(self)} - {"name"}
+        for name in changes:
+            if name not in known:
+                raise ConfigError(f"a scale has no size {name!r}; expected one of {', '.join(sorted(known))}")
+        made: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
+        }
+        scale = replace(self, **made)
+        if scale.seeds < 1 or scale.random_drops < 1:
+            raise ConfigError("a study needs at least one seed and one random drop; set both to 1 or more")
+        return scale
+
+
+SCALES: dict[str, Scale] = {
+    "smoke": Scale(
+        name="smoke",
+        model="scratch:tiny",
+        shape={"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4},
+        vocabulary=800,
+        # The border must leave room for 95 % sparsity: at 96 positions it takes 4.1 %.
+        length=96,
+        batch_size=4,
+        base_steps=6,
+        importance_steps=3,
+        search_steps=3,
+        adapt_steps=2,
+        learning_rate=1e-3,
+        search_rate=1e-3,
+        num_held_out=1,
+        penalty_scale=3e-7,
+        finetune={
+            "length": 96,
+            "stride": 32,
+            "max_rows": 16,
+            "max_dev_rows": 16,
+            "batch_size": 8,
+            "num_epochs": 1.0,
+            "learning_rate": 1e-3,
+        },
+    ),
+    "laptop": Scale(
+        name="laptop",
+        model="minilm",
+        base_steps=400,
+        importance_steps=300,
+        search_steps=240,
+        adapt_steps=100,
+        num_held_out=16,
+        penalty_scale=3e-4,
+        seeds=2,
+        diagonal_tasks=("cola", "stsb", "mrpc", "rte", "sst2", "qnli", "swag", "squad1"),
+        pruning_tasks=("cola", "rte"),
+        pattern_tasks=("cola", "mrpc", "rte"),
+        finetune={"max_rows": 640, "max_dev_rows": 400, "batch_size": 16, "num_epochs": 2.0, "learning_rate": 5e-5},
+        squad={"max_rows": 320, "max_dev_rows": 160, "length": 256, "stride": 128},
+    ),
+    "paper": Scale(
+        name="paper",
+        model="scratch:base",
+        vocabulary=30_000,
+        batch_size=256,
+        micro_batches=8,
+        pretraining="whole",
+        # 40 epochs of 3.3 billion words, as in the recipe called paper.
+        base_steps=4_028_320,
+        importance_steps=4_028_320,
+        search_steps=4_028_320,
+        adapt_steps=4_028_320,
+        settle_steps=40_000,
+        warmup=0.0025,
+        search_rate=1e-4,
+        dropout=0.1,
+        precision="bfloat16",
+        num_held_out=64,
+        checkpoint_every=2_000,
+    ),
+}
+
+
+def find_scale(name: str) -> Scale:
+    if name not in SCALES:
+        raise ConfigError(f"there is no scale {name!r}; expected {', '.join(SCALES)}")
+    return SCALES[name]

@@ -1,0 +1,131 @@
+"""What a study reads: a model, a corpus and the tasks' files, with the hashes that enter its runs' addresses."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sparsebert.errors import ConfigError
+from sparsebert.files import canonical_json, sha256, sha256_of_file
+from sparsebert.studies.scales import OFFICIAL_ROWS, Scale
+
+_BUILTIN_TEXT = "builtin:python-docs"
+_BUILTIN_VOCABULARY = 4_000  # words to train on the built-in text, where the scale does not say
+_UNKNOWN_VOCABULARY = 30_522
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where things lie, and what they are; a hash of None: not at hand, so runs can be counted but not made."""
+
+    model: str
+    shape: dict[str, Any]  # width, layers, heads ... of the model
+    corpus: Path | None
+    data: Path | None
+    vocab_size: int
+    model_sha256: str | None
+    corpus_sha256: str | None
+    task_sha256: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def heads(self) -> int:
+        return int(self.shape["num_attention_heads"])
+
+    def require(self) -> None:
+        """Refuse to run what can only be counted."""
+        missing = [name for name, value in (("--corpus", self.corpus), ("--data", self.data)) if value is None]
+        if missing:
+            raise ConfigError(
+                f"{' and '.join(missing)} missing; this scale needs real text and the official task files"
+            )
+
+    def as_json(self) -> dict[str, Any]:
+        """The same wherever the files lie."""
+        return {
+            "model": Path(self.model).name if Path(self.model).is_dir() else self.model,
+            "shape": self.shape,
+            "model_sha256": self.model_sha256,
+            "corpus_sha256": self.corpus_sha256,
+            "tasks_sha256": self.task_sha256,
+        }
+
+
+def find_sources(scale: Scale, tasks: list[str], out: Path, corpus: Path | None, data: Path | None) -> Sources:
+    """Use what is given; make the built-in text and tasks inside the study folder where nothing is."""
+    may_make = scale.name != "paper"
+    if corpus is None and may_make:
+        corpus = _builtin_corpus(scale, out / "corpus")
+    if data is None and may_make:
+        data = _builtin_tasks(out / "data")
+    shape, model_hash = _model(scale)
+    return Sources(
+        model=scale.model,
+        shape=shape,
+        corpus=corpus,
+        data=data,
+        vocab_size=_vocab_size(scale, corpus),
+        model_sha256=model_hash,
+        corpus_sha256=None if corpus is None else sha256_of_file(corpus / "manifest.json"),
+        task_sha256={task: None if data is None else task_hash(task, data) for task in sorted(tasks)},
+    )
+
+
+def _builtin_corpus(scale: Scale, folder: Path) -> Path:
+    from sparsebert.text import prepare_corpus
+
+    own = (scale.vocabulary or _BUILTIN_VOCABULARY) if scale.model.startswith("scratch:") else None
+    # One process: the text is small.
+    return prepare_corpus([_BUILTIN_TEXT], folder, model=scale.model, train_vocab=own, workers=1).path
+
+
+def _builtin_tasks(folder: Path) -> Path:
+    from sparsebert.tasks.builtin import write_builtin
+
+    # Written last by us: its presence says that the files are whole.
+    done = folder / "complete"
+    if not done.exists():
+        write_builtin(folder)
+        done.touch()
+    return folder
+
+
+def _model(scale: Scale) -> tuple[dict[str, Any], str]:
+    from sparsebert.model.sources import SCRATCH, folder_config, model_folder
+
+    if scale.model.startswith("scratch:"):
+        size = scale.model.removeprefix("scratch:")
+        if size not in SCRATCH:
+            raise ConfigError(
+                f"there is no model {scale.model!r}; expected {', '.join(f'scratch:{s}' for s in SCRATCH)}"
+            )
+        shape = {**SCRATCH[size], **scale.shape}
+        return shape, sha256(canonical_json(shape).encode())
+    folder = model_folder(scale.model)
+    config = folder_config(folder)
+    names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+    files = sorted(path for path in folder.iterdir() if path.name == "config.json" or path.suffix == ".safetensors")
+    digest = canonical_json([[path.name, sha256_of_file(path)] for path in files])
+    return {name: config[name] for name in names}, sha256(digest.encode())
+
+
+def _vocab_size(scale: Scale, corpus: Path | None) -> int:
+    if corpus is None:
+        return scale.vocabulary or _UNKNOWN_VOCABULARY
+    from sparsebert.text import TokenStore
+
+    return TokenStore.open(corpus).vocab_size
+
+
+def task_hash(name: str, data: Path) -> str:
+    """sha256 over the files that a task's runs read."""
+    from sparsebert.tasks.reading import part_path
+    from sparsebert.tasks.table import find_task
+
+    task = find_task(name)
+    paths = [part_path(task, data, "train"), *(part_path(task, data, "dev", section) for section in task.dev)]
+    return sha256(canonical_json([sha256_of_file(path) for path in paths if path.is_file()]).encode())
+
+
+def rows_of(task: str, settings: dict[str, Any]) -> tuple[int, int]:
+    """Training and dev rows of a fine-tuning run, at most."""
+    train, dev = OFFICIAL_ROWS[task]
+    return min(train, settings.get("max_rows") or train), min(dev, settings.get("max_dev_rows") or dev)

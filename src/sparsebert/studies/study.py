@@ -1,0 +1,172 @@
+"""run_study(): a study from its name to a folder in which every run is finished."""
+
+import contextlib
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from sparsebert.errors import ConfigError, RunInterruptedError
+from sparsebert.studies.cost import Cost, Estimator, estimator
+from sparsebert.studies.folder import (
+    claimed,
+    describe,
+    make_ready,
+    names_with_earlier,
+    runs_to_make,
+    take_results,
+    write_study,
+)
+from sparsebert.studies.graph import Graph
+from sparsebert.studies.grids import make_graph, name_of, tasks_of
+from sparsebert.studies.jobs import Place
+from sparsebert.studies.runs import Run
+from sparsebert.studies.scales import Scale, find_scale
+from sparsebert.studies.scheduler import Engine, Scheduler, Watcher
+from sparsebert.studies.sources import find_sources
+
+EngineName = Literal["local", "ray"]
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """What is asked for."""
+
+    name: str  # a study, several joined by +, or all
+    out: Path
+    scale: str = "smoke"
+    model: str | None = None  # None: the scale's own
+    corpus: Path | None = None  # None: the built-in text
+    data: Path | None = None  # None: the built-in tasks
+    results: Path | None = None  # another study folder whose finished runs are taken over
+    engine: EngineName = "local"
+    address: str | None = None  # of a Ray cluster; None: a local one
+    workers: int | None = None  # processes; None: as many as there are processors for their threads
+    threads: int = 1  # of each run
+    gpus: float = 0.0  # of each run, on a Ray cluster
+    max_hours: float | None = None
+    flops_per_second: float | None = None  # of one slot, for estimates; None: measured
+    sizes: dict[str, Any] = field(default_factory=dict)  # changes to the scale
+
+    def __post_init__(self) -> None:
+        if self.engine not in ("local", "ray"):
+            raise ConfigError(f"there is no engine {self.engine!r}; expected local or ray")
+        if self.threads < 1 or (self.workers is not None and self.workers < 1):
+            raise ConfigError(
+                "a study needs at least one worker with one thread; give --workers and --threads 1 or more"
+            )
+
+    @property
+    def num_workers(self) -> int:
+        return self.workers or max(1, len(os.sched_getaffinity(0)) // self.threads)
+
+    def chosen_scale(self) -> Scale:
+        scale = find_scale(self.scale).changed(self.sizes)
+        if self.model is None or self.model == scale.model:
+            return scale
+        # The shape that a scale gives its own model is not for another one.
+        return replace(scale, model=self.model, shape=self.sizes.get("shape", {}))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study that is ready to run."""
+
+    config: StudyConfig
+    names: list[str]
+    graph: Graph
+    place: Place
+    missing: list[Run]
+    estimator: Estimator
+
+    @property
+    def name(self) -> str:
+        return name_of(self.names)
+
+    @property
+    def cost(self) -> Cost:
+        """Of what is missing."""
+        return self.estimator.total(self.missing)
+
+
+def make_plan(config: StudyConfig) -> Plan:
+    """Find sources, make the graph, and see what is missing; trains nothing, and no study.json is written."""
+    scale = config.chosen_scale()
+    out = config.out.absolute()
+    names = names_with_earlier(config.name, out)
+    sources = find_sources(scale, tasks_of(names, scale), out, _absolute(config.corpus), _absolute(config.data))
+    graph = make_graph(names, scale, sources, config.threads)
+    place = Place(out, scale.model, sources.corpus, sources.data, _absolute(config.results))
+    chosen = estimator(graph, place, config.flops_per_second)
+    return Plan(config, names, graph, place, runs_to_make(graph, place), chosen)
+
+
+@contextlib.contextmanager
+def planned(config: StudyConfig) -> Iterator[Plan]:
+    """A plan whose folder is claimed and described, ready to run."""
+    out = config.out.absolute()
+    with claimed(out):
+        plan = make_plan(config)
+        write_study(out, describe(plan.graph, plan.names))
+        yield plan
+
+
+def _absolute(path: Path | None) -> Path | None:
+    return None if path is None else path.absolute()
+
+
+def run_study(plan: Plan, watcher: Watcher) -> None:
+    """Make every missing run."""
+    plan.graph.sources.require()
+    missing = {run.id for run in plan.missing}
+    take_results([run for run in plan.graph.runs.values() if run.id not in missing], plan.place)
+    make_ready(plan.graph, plan.missing, plan.place)
+    if not plan.missing:
+        return
+    config = plan.config
+    seconds = {run.id: plan.estimator.seconds(run) for run in plan.missing}
+    scheduler = Scheduler(plan.missing, seconds, plan.place, plan.graph.scale.checkpoint_every)
+    deadline = None if config.max_hours is None else time.time() + 3600 * config.max_hours
+    engine = open_engine(config)
+    is_done = False
+    try:
+        with _stopping_on_sigterm():
+            scheduler.run(engine, watcher, deadline)
+        is_done = True
+    except KeyboardInterrupt as error:
+        raise RunInterruptedError("the study was stopped; the same command goes on from here", signal.SIGINT) from error
+    finally:
+        engine.close(at_once=not is_done)
+
+
+def open_engine(config: StudyConfig) -> Engine:
+    """The engine that was asked for."""
+    if config.engine == "ray":
+        from sparsebert.studies.ray_engine import RayEngine
+
+        return RayEngine(config.address, config.num_workers, config.threads, config.gpus)
+    from sparsebert.studies.local import InProcess, Processes
+
+    return InProcess() if config.num_workers == 1 else Processes(config.num_workers, config.threads)
+
+
+@contextlib.contextmanager
+def _stopping_on_sigterm() -> Iterator[None]:
+    """SIGTERM ends a study as Ctrl-C does: what runs writes a checkpoint first."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def count_by_stage(runs: list[Run]) -> dict[str, int]:
+    return dict(Counter(run.stage for run in runs))

@@ -1,0 +1,105 @@
+"""Which runs the studies are made of."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from sparsebert.errors import ConfigError
+from sparsebert.studies.graph import Graph
+from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in
+from sparsebert.studies.runs import Run
+from sparsebert.studies.scales import GLUE, OTHERS
+
+GraphOf = Callable[..., Graph]
+
+
+def _scored(graph: Graph) -> list[Run]:
+    return [run for run in graph.runs.values() if run.stage == "finetune"]
+
+
+def test_importance_learns_p_and_looks_at_trained_maps(graph_of: GraphOf) -> None:
+    stages = Counter(run.stage for run in graph_of("importance").runs.values())
+    assert stages == {"base": 1, "importance": 2}
+
+
+def test_diagonal_scores_dense_no_diagonal_and_three_random_drops_on_all_eleven_tasks(graph_of: GraphOf) -> None:
+    families = Counter(run.condition.family for run in _scored(graph_of("diagonal")))
+    assert families == {"dense": 11, "no-diagonal": 11, "random-drop": 33}
+
+
+def test_pruning_scores_both_methods_at_nine_sparsities(graph_of: GraphOf) -> None:
+    points = Counter(
+        (run.condition.method, run.condition.sparsity_target)
+        for run in _scored(graph_of("pruning"))
+        if run.condition.family == "pruned"
+    )
+    assert len(points) == 18
+    assert set(points.values()) == {len(GLUE)}
+
+
+def test_patterns_scores_six_handmade_ones_with_and_eight_learned_ones_without_the_diagonal(graph_of: GraphOf) -> None:
+    scored = _scored(graph_of("patterns"))
+    assert {run.condition.pattern for run in scored if run.condition.family == "handmade"} == set(HANDMADE)
+    assert all(run.condition.diagonal for run in scored if run.condition.family == "handmade")
+    learned = {(r.condition.kind, r.condition.penalty) for r in scored if r.condition.family == "learned"}
+    assert len(learned) == 8
+    assert not any(run.condition.diagonal for run in scored if run.condition.family == "learned")
+
+
+def test_ablation_has_every_pattern_with_and_without_the_diagonal(graph_of: GraphOf) -> None:
+    pairs = Counter((r.condition.pattern, r.condition.penalty) for r in _scored(graph_of("ablation")))
+    assert len(pairs) == 8
+    assert set(pairs.values()) == {2 * len(GLUE)}
+
+
+def test_stages_compares_two_kinds_of_search_with_pruning_at_four_sparsities(graph_of: GraphOf) -> None:
+    scored = [run for run in _scored(graph_of("stages")) if run.condition.task == "qnli"]
+    assert Counter(run.condition.family for run in scored) == {"pruned": 4, "learned": 8}
+
+
+def test_all_makes_what_two_studies_share_once(graph_of: GraphOf) -> None:
+    alone = sum(len(graph_of(name).runs) for name in STUDIES)
+    together = graph_of("all")
+    shared = [run for run in together.runs if len(together.studies[run]) > 1]
+    assert len(together.runs) < alone
+    assert shared
+    assert sum(len(using) for using in together.studies.values()) == alone
+
+
+def test_a_run_comes_after_what_it_depends_on(graph_of: GraphOf) -> None:
+    seen: set[str] = set()
+    for run in graph_of("all").runs.values():
+        assert set(run.depends) <= seen
+        seen.add(run.id)
+
+
+def test_more_seeds_add_runs_and_change_none(graph_of: GraphOf) -> None:
+    one, two = graph_of("all"), graph_of("all", seeds=2)
+    assert set(one.runs) < set(two.runs)
+
+
+def test_whole_pretraining_starts_every_condition_from_the_model_itself(graph_of: GraphOf) -> None:
+    graph = graph_of("all", "paper")
+    trained = [run for run in graph.runs.values() if run.stage != "finetune"]
+    dense = [run for run in trained if run.condition.family in ("base", "dense")]
+    assert [run.stage for run in dense] == ["base"]
+    assert all(run.config["start"] is None for run in graph.runs.values() if run.stage in ("search", "importance"))
+
+
+def test_squad_reads_longer_inputs_where_the_scale_says_so(graph_of: GraphOf) -> None:
+    by_task = {run.condition.task: run.config["settings"] for run in _scored(graph_of("diagonal", "laptop"))}
+    assert by_task["squad1"]["length"] == 256
+    assert "length" not in by_task["rte"]
+
+
+def test_names_are_put_in_one_order_and_joined() -> None:
+    assert names_in("patterns+importance") == ["importance", "patterns"]
+    assert name_of(["patterns", "importance"]) == "importance+patterns"
+    assert name_of(names_in("all")) == "all"
+    assert set(OTHERS).isdisjoint(GLUE)
+
+
+def test_an_unknown_study_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no study 'everything'"):
+        names_in("everything")

@@ -1,0 +1,35 @@
+import pytest
+
+from sparsebert.errors import ConfigError
+from sparsebert.studies.scales import SCALES, find_scale
+from sparsebert.tasks.table import GLUE as ALL_GLUE
+from sparsebert.tasks.table import TASKS
+from sparsebert.training.recipes import load_recipe
+
+
+def test_the_paper_scale_is_the_paper_recipe() -> None:
+    scale, recipe = SCALES["paper"], load_recipe("paper")
+    assert (scale.model, scale.length, scale.batch_size) == (recipe.model, recipe.length, recipe.batch_size)
+    assert scale.base_steps == recipe.steps_for(recipe.epoch_tokens)
+    assert round(scale.warmup * scale.base_steps, -3) == recipe.warmup_steps
+    assert not scale.finetune  # the tasks' own settings are the appendix's
+
+
+def test_the_paper_scale_scores_every_task_there_is() -> None:
+    assert set(SCALES["paper"].diagonal_tasks) == set(TASKS)
+    assert SCALES["paper"].pattern_tasks == ALL_GLUE
+
+
+def test_smoke_leaves_room_for_ninety_five_per_cent_sparsity_inside_the_border() -> None:
+    n = SCALES["smoke"].length
+    assert (4 * n - 4) / n**2 < 1 - max(SCALES["smoke"].stage_sparsities)
+
+
+def test_a_size_can_be_changed_and_an_unknown_one_is_refused() -> None:
+    assert SCALES["smoke"].changed({"pruning_tasks": ["rte"]}).pruning_tasks == ("rte",)
+    with pytest.raises(ConfigError, match="no size 'lenght'"):
+        SCALES["smoke"].changed({"lenght": 12})
+    with pytest.raises(ConfigError, match="at least one seed"):
+        SCALES["smoke"].changed({"seeds": 0})
+    with pytest.raises(ConfigError, match="no scale 'huge'"):
+        find_scale("huge")
