@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 SOURCES := $(wildcard src tests benchmarks docs setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench docs sanitize clean
+.PHONY: help setup demo test check format bench docs sanitize clean faults soak
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -39,6 +39,12 @@ format: $(READY)  ## apply the formatter and the safe fixes
 docs: $(READY)  ## rewrite what is generated in the docs: figures, the README tree
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/tree.py
+
+faults: $(READY)  ## the fault, bad-input and hostile-input scorecard: about three hours, resumes
+	$(BIN)/python -m tests.faults.scorecard --out docs/results/reliability.md
+
+soak: $(READY)  ## an hour-long search while the machine is loaded; row L1 of the same page
+	$(BIN)/python -m tests.faults.scorecard --out docs/results/reliability.md --rows L1
 
 bench: $(READY)  ## the benchmarks, one after another
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -14,7 +14,9 @@ import json
 import math
 import mmap
 import os
+import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -30,7 +32,9 @@ from sparsebert.errors import FileError
 SEAL_KEY = "sparsebert"
 MANIFEST = "manifest.json"
 _BLANK_SEAL = "0" * 64
+_SEAL = re.compile("[0-9a-f]{64}")
 _SAFETENSORS_DTYPES = {"U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8", "I32": "<i4", "I64": "<i8", "F32": "<f4"}
+_MAX_JSON_BYTES = 256 * 2**20  # the manifest of a corpus of a million shards; a claim beyond this is hostile
 _MAX_HEADER_BYTES = 16 * 2**20  # a sealed header is a few hundred bytes; a claim beyond this is hostile
 
 
@@ -44,14 +48,17 @@ def sha256(data: bytes) -> str:
 
 
 def sha256_of_file(path: Path) -> str:
-    with _file_errors("read", path), path.open("rb") as stream:
+    with file_errors("read", path), path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
-def _file_errors(verb: str, path: Path) -> Iterator[None]:
+def file_errors(verb: str, path: Path) -> Iterator[None]:
+    """What the system says of a file, as an error of ours that names it; verb: read, write."""
     try:
         yield
+    except SafetensorError as error:  # safetensors wraps what the system said, a full disk above all
+        raise FileError(f"cannot {verb} {path}: {error}") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileError(f"cannot {verb} {path}: {reason}") from error
@@ -69,7 +76,7 @@ def sync_folder(folder: Path) -> None:
 def write_atomic(path: Path, data: bytes) -> None:
     """Write the file whole or leave what was there: temporary neighbour, fsync, rename, fsync of the folder."""
     path = Path(path)
-    with _file_errors("write", path):
+    with file_errors("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         try:
@@ -88,20 +95,47 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """A JSON file people can read: indented, keys sorted, a newline at the end."""
-    text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomic(path, (text + "\n").encode())
+    write_atomic(path, readable_json(value))
 
 
-def read_bytes(path: Path) -> bytes:
-    with _file_errors("read", path):
-        return Path(path).read_bytes()
+def readable_json(value: Any) -> bytes:
+    """The bytes of write_json: one spelling, so that a file can be held to it."""
+    return (json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
+    """The whole of a regular file. limit: bytes beyond which it is refused unread."""
+    with file_errors("read", path):
+        # Not to wait for ever where a pipe goes by the name of a file.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode):
+                raise FileError(f"{path} is not a regular file; expected one")
+            if limit is not None and about.st_size > limit:
+                raise FileError(f"{path} has {about.st_size:,} bytes; expected at most {limit:,}")
+            return stream.read()
 
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(read_bytes(path).decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise FileError(f"{path} is not valid JSON ({error}); restore it from where it came from") from error
+        text = read_bytes(path, _MAX_JSON_BYTES).decode("utf-8")
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        reason = str(error).split(";")[0]
+        raise FileError(f"{path} is not valid JSON ({reason}); restore it from where it came from") from error
+
+
+def _refuse_constant(name: str) -> None:
+    """NaN and Infinity are Python's, not JSON's."""
+    raise ValueError(f"it holds {name}")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError(f"it holds the number {digits[:20]}, which is beyond all bounds")
+    return value
 
 
 def seal_tensors(tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> bytes:
@@ -129,7 +163,7 @@ def map_tensors(path: Path, expected_sha256: str | None) -> dict[str, np.ndarray
 
     The whole file is hashed first and must match; None is for a file that this process has already seen match.
     """
-    with _file_errors("read", path), path.open("rb") as stream:
+    with file_errors("read", path), path.open("rb") as stream:
         try:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as error:  # an empty file cannot be mapped
@@ -179,23 +213,33 @@ def _sealed_header(data: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(about, dict):
         raise damaged
     seal = about.get("sha256")
-    if not isinstance(seal, str) or len(seal) != 64 or data.count(seal.encode(), 8, 8 + size) != 1:
+    if not isinstance(seal, str) or not _SEAL.fullmatch(seal) or data.count(seal.encode(), 8, 8 + size) != 1:
         raise damaged
     return about
 
 
 def publish_folder(folder: Path, fill: Callable[[Path], None]) -> None:
+    """place_folder(), sealed with a manifest of what was filled in."""
+
+    def fill_and_seal(part: Path) -> None:
+        fill(part)
+        _seal_folder(part)
+
+    place_folder(folder, fill_and_seal)
+
+
+def place_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     """Make a folder appear whole or not at all; replaces one of the same name.
 
-    `fill` writes into a temporary neighbour; that is sealed with a manifest, brought to the disk, and then renamed.
+    `fill` writes into a temporary neighbour; that is brought to the disk, and then renamed.
     """
     part = folder.with_name(f".{folder.name}.part")
-    with _file_errors("write", folder):
+    with file_errors("write", folder):
         remove_folder(part)
         part.mkdir(parents=True)
         try:
             fill(part)
-            _seal_folder(part)
+            _sync_files(part)
             remove_folder(folder)
             part.rename(folder)
         except BaseException:
@@ -204,13 +248,19 @@ def publish_folder(folder: Path, fill: Callable[[Path], None]) -> None:
         sync_folder(folder.parent)
 
 
-def _seal_folder(folder: Path) -> None:
-    """Bring every file to the disk, then write the manifest that vouches for them."""
-    entries = {}
-    for path in sorted(folder.iterdir()):
+def _sync_files(folder: Path) -> None:
+    """Bring every file to the disk: whoever wrote them may not have."""
+    for path in folder.iterdir():
         with path.open("rb") as stream:
             os.fsync(stream.fileno())
-        entries[path.name] = {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)}
+    sync_folder(folder)
+
+
+def _seal_folder(folder: Path) -> None:
+    """Write the manifest that vouches for every file."""
+    entries = {
+        path.name: {"bytes": path.stat().st_size, "sha256": sha256_of_file(path)} for path in sorted(folder.iterdir())
+    }
     write_atomic(folder / MANIFEST, canonical_json({"files": entries}).encode())
 
 
@@ -245,9 +295,9 @@ def remove_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed writers left behind in a folder: temporary files and folders."""
-    for left in [*folder.glob(".*.part"), *folder.glob(".*.old")]:
-        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+    """Remove what killed writers left behind in a folder and below: temporary files and folders."""
+    for left in [*folder.rglob(".*.part"), *folder.rglob(".*.old")]:
+        shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def require_space(folder: Path, needed: int) -> None:

@@ -117,7 +117,8 @@ def describe(run: PretrainingRun, device_flops: float | None, devices: int) -> l
 
 
 def _shape_of(model: str) -> dict[str, Any]:
-    from sparsebert.model.sources import folder_config, model_folder
+    from sparsebert.model.folder_checks import folder_config
+    from sparsebert.model.sources import model_folder
 
     return folder_config(model_folder(model))
 

@@ -70,8 +70,11 @@ class Sparse:
     @classmethod
     def from_pretrained(cls, source: Any, *args: Any, **kwargs: Any) -> Any:
         """As transformers', except that tensors which are missing, extra or of another shape raise by name."""
+        from sparsebert.model.folder_checks import check_folder
         from sparsebert.model.loading import check_loaded
 
+        if Path(source).is_dir():
+            check_folder(Path(source))
         asked = kwargs.get("attn_implementation")
         if asked not in (None, IMPLEMENTATION):
             raise ModelError(f"attention {asked!r} was asked for; a sparse model runs only {IMPLEMENTATION!r}")

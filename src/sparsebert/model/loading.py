@@ -14,7 +14,8 @@ from sparsebert import draws
 from sparsebert.errors import ModelError
 from sparsebert.model import bert
 from sparsebert.model.config import SparseBertConfig
-from sparsebert.model.sources import folder_config, model_folder, scratch_config
+from sparsebert.model.folder_checks import folder_config
+from sparsebert.model.sources import model_folder, scratch_config
 from sparsebert.patterns import Pattern
 
 logger = logging.getLogger(__name__)

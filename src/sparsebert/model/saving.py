@@ -1,27 +1,44 @@
 """A model folder that is all AutoModel, AutoTokenizer and pipelines need: weights, pattern and tokenizer."""
 
+import contextlib
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
-from sparsebert.files import write_atomic, write_json
+from sparsebert.files import place_folder, write_atomic, write_json
 from sparsebert.text import SPECIAL_TOKENS
 
 
-def save_model(model: Any, folder: Path, tokenizer: Tokenizer | None = None) -> None:
-    """Write the model and, where there is one, its tokenizer; without transformers' own progress bar."""
+def save_model(
+    model: Any, folder: Path, tokenizer: Tokenizer | None = None, more: Callable[[Path], None] | None = None
+) -> None:
+    """Write a model folder, whole or not at all. more: writes what else belongs into it."""
+
+    def fill(part: Path) -> None:
+        with _no_bar():
+            model.save_pretrained(part)
+        if tokenizer is not None:
+            save_tokenizer(tokenizer, part, model.config.max_position_embeddings)
+        if more is not None:
+            more(part)
+
+    place_folder(folder, fill)
+
+
+@contextlib.contextmanager
+def _no_bar() -> Iterator[None]:
+    """transformers draws a bar for every file it writes, on terminals and in logs alike."""
     had_bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
-        model.save_pretrained(folder)
+        yield
     finally:
         if had_bar:
             transformers_logging.enable_progress_bar()
-    if tokenizer is not None:
-        save_tokenizer(tokenizer, folder, model.config.max_position_embeddings)
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_length: int) -> None:

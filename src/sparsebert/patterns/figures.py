@@ -1,8 +1,10 @@
 """Patterns as matplotlib figures: one head, all heads in a grid, the six of the paper's first figure."""
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sparsebert.files import write_atomic
 from sparsebert.patterns import handmade
 from sparsebert.patterns.pattern import Pattern
 from sparsebert.patterns.pictures import cell_shares
@@ -60,10 +62,11 @@ def save_figure(figure: "Figure", path: Path) -> None:
     """PNG, SVG or PDF by the file's ending; the same figure gives the same bytes."""
     import matplotlib
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:], {})
+    kind, drawn = path.suffix[1:], io.BytesIO()
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
     with matplotlib.rc_context({"svg.hashsalt": "sparsebert"}):
-        figure.savefig(path, dpi=150, metadata=metadata)
+        figure.savefig(drawn, format=kind, dpi=150, metadata=metadata)
+    write_atomic(path, drawn.getvalue())
 
 
 def _figure(width: float, height: float) -> "Figure":

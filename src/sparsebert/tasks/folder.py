@@ -39,13 +39,15 @@ class TaskFolder:
 
     def save(self, folder: Path, model: Any, result: dict[str, Any]) -> None:
         """model/, and the pattern by itself for `--pattern`."""
-        into = folder / "model"
-        save_model(model, into)
-        save_tokenizer(self.tokenizer, into, self.length)
         threshold = result["metrics"].get("best_f1_threshold")
         settings = TaskSettings(self.task.name, self.length, self.stride, threshold, vocabulary_hash(self.tokenizer))
-        write_json(into / _SETTINGS, asdict(settings))
-        write_atomic(into / "README.md", model_card(self.task, model, result, self.command).encode())
+
+        def more(into: Path) -> None:
+            save_tokenizer(self.tokenizer, into, self.length)
+            write_json(into / _SETTINGS, asdict(settings))
+            write_atomic(into / "README.md", model_card(self.task, model, result, self.command).encode())
+
+        save_model(model, folder / "model", more=more)
         if model.pattern is not None:
             model.pattern.save(folder / "pattern.safetensors")
 

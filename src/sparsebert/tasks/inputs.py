@@ -68,7 +68,7 @@ def _fields(task: Task) -> tuple[str, ...]:
 def _from_json(text: str, task: Task, place: Place) -> Row:
     try:
         fields: Any = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise place.error(f"a line that is not JSON ({error})", f"an object with {', '.join(_fields(task))}") from error
     values = [fields.get(name) for name in _fields(task)]
     for name, value in zip(_fields(task), values, strict=True):

@@ -61,8 +61,10 @@ def _parsed(path: Path, text: str) -> Any:
             f"{path}, line {error.lineno}, column {error.colno}: found what is not JSON ({error.msg}); "
             "expected the official file"
         ) from error
-    except RecursionError as error:
-        raise TaskError(f"{path}, line 1: found JSON nested without end; expected the official file") from error
+    except (ValueError, RecursionError) as error:
+        raise TaskError(
+            f"{path}, line 1: found JSON nested without end, or an endless number; expected the official file"
+        ) from error
 
 
 def _located(path: Path, text: str, bad: _BadError) -> TaskError:

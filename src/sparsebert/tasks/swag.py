@@ -40,9 +40,28 @@ def _records(path: Path) -> Iterator[tuple[Place, list[str]] | TaskError]:
             return
         except csv.Error as error:
             # After a broken quote nobody knows where the next row begins.
-            yield TaskError(f"{place}: found a row that is not CSV ({error}); expected cells in balanced quotes")
+            at = _broken_quote("".join(lines[place.line - 1 :]))
+            yield place.error(f"a row that is not CSV ({error}) at character {at}", "cells in balanced quotes")
             return
         yield place, cells
+
+
+def _broken_quote(text: str) -> int:
+    """The character, from 1, of a quote that never closes, or of what stands between a closed one and the comma."""
+    at = 0
+    while at < len(text):
+        if text[at] == '"':
+            closes = text.find('"', at + 1)
+            while closes >= 0 and text[closes + 1 : closes + 2] == '"':  # two quotes in a cell stand for one
+                closes = text.find('"', closes + 2)
+            if closes < 0:
+                return at + 1
+            at = closes + 1
+            if text[at : at + 1] not in (",", "\n", ""):
+                return at + 1
+        ends = [place for place in (text.find(",", at), text.find("\n", at)) if place >= 0]
+        at = min(ends, default=len(text)) + 1
+    return 1
 
 
 def _row(place: Place, cells: list[str], task: Task, file: File, seen: dict[str, int]) -> ChoiceRow | TaskError:

@@ -25,8 +25,8 @@ REASONS = {
     "not_an_object": ("is JSON, but not an object", 'expected an object such as {"text": "..."}'),
     "no_text": ("has no field called text", 'expected an object such as {"text": "..."}'),
     "repeated_text": ("has two fields called text", "keep one of them"),
-    "text_not_string": ("has a text that is not a string", 'expected an object such as {"text": "..."}'),
-    "empty_text": ("has a text without any word", "remove the line"),
+    "text_not_string": ("has a field called text that is not a string", 'expected an object such as {"text": "..."}'),
+    "empty_text": ("has a field called text without any word", "remove the line"),
     "one_sentence": (
         "starts a document of one sentence, but next-sentence prediction needs two",
         "join it with a neighbour",
@@ -148,7 +148,8 @@ def _json_text(line: str) -> str:
     try:
         value: Any = json.loads(line, object_pairs_hook=_JsonObject)
     except (ValueError, RecursionError) as error:
-        detail = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        # json's own errors name the character; what it says of depth and of long numbers is advice to programmers.
+        detail = str(error) if isinstance(error, json.JSONDecodeError) else "nested too deeply, or an endless number"
         raise _BadLineError("bad_json", detail) from None
     if not isinstance(value, _JsonObject):
         raise _BadLineError("not_an_object", f"found {_json_kind(value)}")

@@ -23,7 +23,17 @@ from sparsebert.files import canonical_json, read_json, sha256, sha256_of_file, 
 from sparsebert.text.blocks import BLOCK_BYTES, Block, cut
 from sparsebert.text.documents import Complaints, documents
 from sparsebert.text.sources import Source, find_sources
-from sparsebert.text.store import FORMAT, MANIFEST, SHARDS, TOKENIZER, VERSION, TokenStore, shard_path, write_manifest
+from sparsebert.text.store import (
+    FORMAT,
+    MANIFEST,
+    PLAN,
+    SHARDS,
+    TOKENIZER,
+    VERSION,
+    TokenStore,
+    shard_path,
+    write_manifest,
+)
 from sparsebert.text.vocabulary import (
     MIN_VOCABULARY,
     load_tokenizer,
@@ -35,7 +45,6 @@ from sparsebert.text.vocabulary import (
 )
 from sparsebert.text.workers import ShardReport, Task, make_shards
 
-PLAN = "plan.json"
 HELD_OUT = 0.01
 HELD_OUT_BUILTIN = 0.1  # the built-in text is so small that a hundredth of its documents is one
 
@@ -287,6 +296,7 @@ def _manifest(
     return {
         "format": FORMAT,
         "version": VERSION,
+        "plan_sha256": sha256_of_file(out / PLAN),
         "sources": plan["sources"],
         "counts": {**counts, "repeated_documents": len(hashes) - len(np.unique(hashes))},
         "skipped": {reason: count for reason, count in sorted(skipped.items()) if count},

@@ -29,6 +29,9 @@ _PACKED = (".gz", ".zst")
 _EXPECTED = "expected .txt, .jsonl, or one of them with .gz or .zst, builtin:python-docs, or hub:OWNER/NAME"
 
 
+_ZSTD_BYTES = 2**10  # at a time: a few bytes may stand for 128 KiB, and all that comes out is held at once
+
+
 class DamagedSourceError(CorpusError):
     """Compressed bytes that end early or do not decompress; what came before them was read."""
 
@@ -163,7 +166,7 @@ def _zstd_pieces(stream: IO[bytes], source: Source) -> Iterator[Piece]:
 
     # The library's stream reader takes an early end for the end; a decompression object says whether a frame closed.
     frame, started = zstandard.ZstdDecompressor().decompressobj(), False
-    while packed := stream.read(_PIECE_BYTES // 8):
+    while packed := stream.read(_ZSTD_BYTES):
         while packed:
             if frame.eof:
                 frame = zstandard.ZstdDecompressor().decompressobj()

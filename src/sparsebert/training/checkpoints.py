@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from sparsebert.files import publish_folder, remove_folder, require_space, sweep
 logger = logging.getLogger(__name__)
 
 _WEIGHTS, _OPTIMISER, _PROGRESS = "objective.safetensors", "optimiser.safetensors", "progress.json"
+_NAME = re.compile("step-[0-9]{8,12}")
 _SLACK = 2**20  # bytes beside the tensors: headers, manifest, the folder itself
 
 
@@ -31,7 +33,7 @@ class Progress:
     tokens: int = 0
     skipped: int = 0  # steps without an update, because something was not finite
     skipped_in_a_row: int = 0
-    evaluation: Mapping[str, float] = field(default_factory=dict)  # the last one
+    evaluation: Mapping[str, float | None] = field(default_factory=dict)  # the last one; None: not finite
 
 
 class Checkpoints:
@@ -87,7 +89,7 @@ class Checkpoints:
 
     def _published(self) -> list[Path]:
         """Newest first."""
-        names = [path for path in self.folder.glob("step-*") if path.suffix == "" and path.name[5:].isdigit()]
+        names = [path for path in self.folder.glob("step-*") if _NAME.fullmatch(path.name)]
         return sorted(names, key=_step_of, reverse=True)
 
 

@@ -7,6 +7,7 @@ rates are functions of it, and weights and the optimiser's moments are saved to 
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -161,12 +162,13 @@ class _Loop:
             evaluation=self._evaluate(step) if is_due and self.ranks.is_main else before.evaluation,
         )
 
-    def _evaluate(self, step: int) -> dict[str, float]:
+    def _evaluate(self, step: int) -> dict[str, float | None]:
+        """Figures of the objective; None, which JSON can hold, where one is not finite."""
         self.objective.eval()
         with torch.no_grad():
             figures = self.objective.evaluate(step)
         self.objective.train()
-        return figures
+        return {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
     def _record(self, report: Report) -> None:
         step = self.progress.step

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from sparsebert import gates
 from sparsebert.batches import PretrainingBatches
-from sparsebert.errors import ConfigError
+from sparsebert.errors import ConfigError, FileError
 from sparsebert.files import read_bytes, sha256_of_file
 from sparsebert.gates import Diagonal, Settings
 from sparsebert.patterns import Anchor, Pattern
@@ -101,9 +101,14 @@ def run_gate(run: GateRun, out: Path, progress: Watcher | None = None) -> Result
         "where": {"corpus": str(run.corpus)},
     }
     result = fit(objective, run.fit_config(), out, settings=settings, progress=progress)
-    if is_main() and not result.was_finished:
+    # The figures come after result.json: a kill in between must not leave a finished run without them.
+    if is_main() and not all((out / name).exists() for name in figures_of(run)):
         draw(run, out)
     return result
+
+
+def figures_of(run: GateRun) -> tuple[str, ...]:
+    return ("importance.png",) if run.kind in ("soft", "attention") else ("pattern.png", "sparsity.png")
 
 
 def draw(run: GateRun, out: Path) -> None:
@@ -121,7 +126,11 @@ def read_metrics(out: Path) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl."""
     import json
 
-    return [json.loads(line) for line in read_bytes(out / "metrics.jsonl").splitlines()]
+    path = out / "metrics.jsonl"
+    try:
+        return [json.loads(line) for line in read_bytes(path).splitlines()]
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is damaged ({error}); restore it from a copy") from error
 
 
 def _store(run: GateRun) -> Any:

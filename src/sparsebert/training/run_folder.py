@@ -9,15 +9,17 @@ import platform
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
 from sparsebert.errors import ConfigError, FileError
-from sparsebert.files import canonical_json, read_bytes, read_json, sweep, write_atomic, write_json
+from sparsebert.files import canonical_json, file_errors, read_bytes, read_json, sweep, write_atomic, write_json
 from sparsebert.training.config import FREE_FIELDS, FitConfig
 
 logger = logging.getLogger(__name__)
+
+_MOST_THREADS = 4096
 
 
 class RunFolder:
@@ -46,8 +48,7 @@ class RunFolder:
 
     def begin(self, config: FitConfig, settings: Mapping[str, Any], ranks: int) -> int:
         """Write run.json, or hold a resumed run to it; the number of threads to compute with."""
-        for folder in (self.folder, *(path for path in self.folder.iterdir() if path.is_dir())):
-            sweep(folder)
+        sweep(self.folder)
         description = {"settings": dict(settings), "fit": config.as_json(), "environment": environment(ranks)}
         path = self.folder / "run.json"
         if not path.exists():
@@ -62,7 +63,12 @@ class RunFolder:
     def result(self) -> dict[str, Any] | None:
         """result.json, which is written last of all; None: the run is not finished."""
         path = self.folder / "result.json"
-        return read_json(path) if path.exists() else None
+        if not path.exists():
+            return None
+        found = read_json(path)
+        if not isinstance(found, dict):
+            raise FileError(f"{path} holds a {type(found).__name__}, not a result; remove it to finish the run again")
+        return found
 
     def rewind_metrics(self, step: int) -> None:
         """Drop the lines beyond a step, and the half line that a kill may have left."""
@@ -75,8 +81,9 @@ class RunFolder:
 
     @contextlib.contextmanager
     def metrics_writer(self) -> Iterator["MetricsWriter"]:
-        with self.metrics.open("ab") as stream:
-            yield MetricsWriter(stream)
+        # Unbuffered: a line that could not be written must not be tried again while the error is on its way.
+        with self.metrics.open("ab", buffering=0) as stream:
+            yield MetricsWriter(stream, self.metrics)
 
     def add_timing(self, session: Mapping[str, float], earlier: list[Any]) -> None:
         """timing.json: the only file with clock values; one entry for each time the command ran."""
@@ -86,25 +93,33 @@ class RunFolder:
 
     def earlier_sessions(self) -> list[Any]:
         path = self.folder / "timing.json"
-        return list(read_json(path)["sessions"]) if path.exists() else []
+        if not path.exists():
+            return []
+        try:
+            sessions = list(read_json(path)["sessions"])
+            _ = [float(entry["seconds"]) for entry in sessions]
+        except (FileError, KeyError, TypeError, ValueError) as error:
+            logger.warning("%s cannot be read (%s); the clock begins anew", path, error)
+            return []
+        return sessions
 
 
 class MetricsWriter:
     """Appends one JSON object a step."""
 
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self.stream, self.path = stream, path
 
     def write(self, line: Mapping[str, Any]) -> None:
-        try:
-            self.stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
-            self.stream.flush()
-        except OSError as error:
-            raise FileError(f"cannot write {self.stream.name}: {error.strerror}; the same command resumes") from error
+        data = json.dumps(line, allow_nan=False).encode() + b"\n"
+        with file_errors("write", self.path):
+            while data:
+                data = data[self.stream.write(data) :]
 
     def sync(self) -> None:
         """Before a checkpoint claims these steps, they are on the disk."""
-        os.fsync(self.stream.fileno())
+        with file_errors("write", self.path):
+            os.fsync(self.stream.fileno())
 
 
 def environment(ranks: int) -> dict[str, Any]:
@@ -135,14 +150,17 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for part in ("fit", "settings"):
+    """Names what was chosen otherwise before what follows from it: settings, then fit's own, then hashes."""
+    parts: list[tuple[str, Any, Any]] = []
+    for part in ("settings", "fit"):
         before, after = (dict(_flat(json.loads(canonical_json(source.get(part, {}))))) for source in (found, now))
-        for name in sorted(before.keys() | after.keys()):
-            if name not in FREE_FIELDS and not name.startswith("where.") and before.get(name) != after.get(name):
-                raise ConfigError(
-                    f"{name} is {before.get(name)!r} in {path} but {after.get(name)!r} now; "
-                    "give it the same value to resume that run, or use another --out folder"
-                )
+        parts += [(name, before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())]
+    for name, before_value, after_value in sorted(parts, key=lambda one: one[0].endswith("sha256")):
+        if name not in FREE_FIELDS and not name.startswith("where.") and before_value != after_value:
+            raise ConfigError(
+                f"{name} is {before_value!r} in {path} but {after_value!r} now; "
+                "give it the same value to resume that run, or use another --out folder"
+            )
 
 
 def _compare_environment(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]) -> int:
@@ -154,7 +172,9 @@ def _compare_environment(path: Path, found: Mapping[str, Any], now: Mapping[str,
                 path, name, before.get(name), after.get(name),
             )  # fmt: skip
     # Sums come out in another order with another number of threads; so a run keeps the number it began with.
-    threads = int(before.get("threads", after["threads"]))
+    threads = before.get("threads", after["threads"])
+    if type(threads) is not int or not 1 <= threads <= _MOST_THREADS:
+        raise FileError(f"{path} says threads {threads!r}; expected a number from 1 to {_MOST_THREADS}")
     if threads != after["threads"]:
         logger.info("computing with %d threads, as when the run began", threads)
     return threads
