@@ -140,7 +140,8 @@ def _pattern(job: Job) -> Pattern | None:
 
 
 def _heads_at(job: Job) -> int:
-    from sparsebert.model.sources import SCRATCH, folder_config, model_folder
+    from sparsebert.model.folder_checks import folder_config
+    from sparsebert.model.sources import SCRATCH, model_folder
 
     start = job.run.config["start"]
     if start is None and job.place.model.startswith("scratch:"):

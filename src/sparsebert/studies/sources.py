@@ -89,7 +89,8 @@ def _builtin_tasks(folder: Path) -> Path:
 
 
 def _model(scale: Scale) -> tuple[dict[str, Any], str]:
-    from sparsebert.model.sources import SCRATCH, folder_config, model_folder
+    from sparsebert.model.folder_checks import folder_config
+    from sparsebert.model.sources import SCRATCH, model_folder
 
     if scale.model.startswith("scratch:"):
         size = scale.model.removeprefix("scratch:")
