@@ -111,3 +111,29 @@ def test_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, manifest: bytes)
     (tmp_path / "a" / "manifest.json").write_bytes(manifest)
     with pytest.raises(FileError):
         list(files.verified_files(tmp_path / "a"))
+
+
+@pytest.mark.parametrize("text", ["NaN", "[1e999]", "9" * 5000, "[" * 100_000, '"\\ud800'])
+def test_json_that_only_python_would_take_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(FileError, match="not valid JSON"):
+        files.read_json(tmp_path / "run.json")
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(FileError, match="not a regular file"):
+        files.read_json(tmp_path / "run.json")
+
+
+def test_a_folder_that_could_not_be_filled_leaves_the_old_one(tmp_path: Path) -> None:
+    files.place_folder(tmp_path / "model", lambda part: files.write_atomic(part / "a", b"old"))
+
+    def fail(part: Path) -> None:
+        files.write_atomic(part / "a", b"new")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(FileError, match="No space left"):
+        files.place_folder(tmp_path / "model", fail)
+    assert (tmp_path / "model" / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -155,12 +156,16 @@ def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]
     for part in ("settings", "fit"):
         before, after = (dict(_flat(json.loads(canonical_json(source.get(part, {}))))) for source in (found, now))
         parts += [(name, before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())]
-    for name, before_value, after_value in sorted(parts, key=lambda one: one[0].endswith("sha256")):
+    for name, before_value, after_value in sorted(parts, key=lambda one: _is_hash(one[2])):
         if name not in FREE_FIELDS and not name.startswith("where.") and before_value != after_value:
             raise ConfigError(
                 f"{name} is {before_value!r} in {path} but {after_value!r} now; "
                 "give it the same value to resume that run, or use another --out folder"
             )
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
 def _compare_environment(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]) -> int:
