@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsebert.attention.sparse_library import is_built
 from sparsebert.files import read_json
 from sparsebert.patterns import Pattern, star
 from sparsebert.studies.runs import RECIPES
@@ -119,6 +120,10 @@ def test_results_hold_no_path_and_no_clock(small_study: Path) -> None:
 
 def test_losses_are_the_golden_ones_of_each_recipe(small_study: Path) -> None:
     """Where this fails on purpose: raise the stage's number in RECIPES, and write the file anew (see the message)."""
+    if not is_built():
+        pytest.skip(
+            "the golden losses are those of the C++ kernel, whose dropout draws its own numbers; it is not built"
+        )
     golden = json.loads(GOLDEN.read_text())
     found = _losses(small_study)
     how = f"raise RECIPES of the stage and put this into {GOLDEN.name}: {json.dumps(found)}"
