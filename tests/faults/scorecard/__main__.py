@@ -34,8 +34,7 @@ def main() -> None:
         parser.error(f"no rows {sorted(unknown)}; there are {', '.join(row.name for row in ROWS)}")
     for row in ROWS:
         if row.name in wanted:
-            trials = row.fast if options.fast else range(max(1, round(row.trials * options.trials_scale)))
-            run_row(row, state, trials, again=options.again)
+            run_row(row, state, scale=options.trials_scale, fast=options.fast, again=options.again)
             write_report(ROWS, state, options.out)
 
 

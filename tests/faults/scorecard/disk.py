@@ -62,7 +62,7 @@ def _require_good_checkpoint(out: Path, what: str) -> None:
 ROWS = [
     Row(
         "R6",
-        "the disk is full after so many bytes of prepare, search or finetune: 30 sizes",
+        "the disk is full (a quota below the C library) after so many bytes of prepare, search or finetune: 30 sizes",
         "30/30 clear error, last good kept, resumes",
         30,
         disk_full,

@@ -237,7 +237,7 @@ def _backend(model: Any) -> str:
 ROWS = [
     Row(
         "N1",
-        "every CPU backend (sdpa, sparse on each instruction set, gated) against the float64 oracle, both directions",
+        "sdpa, sparse on each instruction set, gated against the float64 oracle, both directions (flex is for GPUs)",
         "within rounding",
         30,
         oracle_holds,

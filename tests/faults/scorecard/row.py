@@ -43,6 +43,7 @@ class Row:
     chunk: int = 1  # trials that share a process
     unit: str = "trials"
     each: int = 1  # units in a trial
+    count: Callable[[Path], int] | None = None  # trials in full, where only the setup can tell; else `trials`
     fast: Sequence[int] = ()  # trials that are part of the test suite
     words: Callable[[Sequence[Figures]], str] | None = None  # what the figures of all trials say together
 

@@ -34,19 +34,29 @@ class State:
         with (self.folder / f"{row.name}.jsonl").open("a") as stream:
             stream.write(json.dumps(outcome.as_json()) + "\n")
 
+    def failed_before(self, row: Row) -> int:
+        """Trials that have failed at some time and were run again."""
+        path = self.folder / f"{row.name}.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        failed = {found["trial"] for found in map(json.loads, lines) if not found["passed"]}
+        return len(failed & {outcome.trial for outcome in self.outcomes(row) if outcome.passed})
+
+    def full(self, row: Row) -> int:
+        """How many trials make the whole row."""
+        is_ready = (self.shared(row) / ".ready").exists()
+        return row.count(self.shared(row)) if row.count is not None and is_ready else row.trials
+
     def shared(self, row: Row) -> Path:
         return self.folder / row.name
 
 
-def run_row(row: Row, state: State, wanted: Sequence[int], *, again: bool = False) -> None:
-    """Run those of the wanted trials of a row that are left. again: failed trials once more."""
+def run_row(row: Row, state: State, *, scale: float = 1.0, fast: bool = False, again: bool = False) -> None:
+    """Run what is left of a row. scale: of its trials. fast: only those of the test suite. again: failed ones too."""
+    if (fast and not row.fast) or not _set_up(row, state):
+        return
+    wanted = row.fast if fast else range(max(1, round(state.full(row) * scale)))
     done = {outcome.trial for outcome in state.outcomes(row) if outcome.passed or not again}
     left = [trial for trial in wanted if trial not in done]
-    if not left:
-        return
-    if not _set_up(row, state):
-        state.add(row, Outcome(left[0], False, "the row could not be set up"))
-        return
     started = time.monotonic()
     for number, chunk in enumerate(_chunks(left, row.chunk), start=1):
         _in_child(lambda chunk=chunk: _run_chunk(row, state, chunk))
@@ -77,7 +87,10 @@ def _set_up(row: Row, state: State) -> bool:
         row.setup(folder)
         ready.touch()
 
-    return _in_child(work) == 0
+    if _in_child(work) == 0:
+        return True
+    state.add(row, Outcome(0, False, "the row could not be set up"))
+    return False
 
 
 def _run_chunk(row: Row, state: State, trials: Sequence[int]) -> None:
