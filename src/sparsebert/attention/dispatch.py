@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -17,8 +16,6 @@ from sparsebert.attention.sparse_crossover import crossover
 from sparsebert.attention.sparse_library import is_built
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
-
-Backend = Literal["auto", "reference", "sdpa", "gated", "sparse", "flex"]
 
 BACKENDS: dict[str, Callable[[Inputs], Tensor]] = {
     "reference": attend_reference,

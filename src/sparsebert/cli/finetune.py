@@ -1,7 +1,6 @@
 """`sparsebert finetune`: train a task under a pattern, score it, and save a model that transformers opens."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,20 +94,16 @@ def finetune(
 
 def _configured(given: dict[str, Any], pairs: list[str] | None) -> "tuple[FinetuneConfig, dict[str, Any]]":
     """The run's configuration; what `--set` names goes to it or to the training loop."""
-    from sparsebert.cli.options import settings_from
+    from sparsebert.cli.options import task_setting_names, task_settings
     from sparsebert.tasks.finetune import FinetuneConfig
-    from sparsebert.training import fit_fields
 
-    own = {field.name for field in fields(FinetuneConfig)} - {"task", "data", "model"}
-    loop = fit_fields() - {"seed"}
-    settings = settings_from(pairs)
-    for name in settings:
-        if name not in own | loop:
-            raise ConfigError(f"--set was given {name!r}; finetune knows {', '.join(sorted(own | loop))}")
+    of_run, of_loop, unknown = task_settings(pairs)
+    for name in unknown:
+        known = set().union(*task_setting_names())
+        raise ConfigError(f"--set was given {name!r}; finetune knows {', '.join(sorted(known))}")
     if given["anchor"] not in ("auto", "token", "position"):
         raise ConfigError(f"--anchor is {given['anchor']!r}; expected auto, token or position")
-    config = FinetuneConfig(**(given | {name: value for name, value in settings.items() if name in own}))
-    return config.resolved(), {name: value for name, value in settings.items() if name in loop - own}
+    return FinetuneConfig(**(given | of_run)).resolved(), of_loop
 
 
 def _run(

@@ -29,13 +29,21 @@ def _value(text: str) -> Any:
         return text
 
 
-def divided(
-    settings: dict[str, Any], run: type, loop: set[str]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Settings of a run's own dataclass, of the training loop, and of whatever is left."""
-    own = {field.name for field in fields(run)}
+def task_setting_names() -> tuple[set[str], set[str]]:
+    """What `--set` may name for a run on a task: settings of the run, and of the training loop."""
+    from sparsebert.tasks.finetune import FinetuneConfig
+    from sparsebert.training import fit_fields
+
+    own = {field.name for field in fields(FinetuneConfig)} - {"task", "data", "model"}
+    return own, fit_fields() - own
+
+
+def task_settings(pairs: list[str] | None) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """What `--set` does name: of the run, of the training loop, and whatever is left."""
+    own, loop = task_setting_names()
+    settings = settings_from(pairs)
     of_run = {name: value for name, value in settings.items() if name in own}
-    of_loop = {name: value for name, value in settings.items() if name in loop - own}
+    of_loop = {name: value for name, value in settings.items() if name in loop}
     return of_run, of_loop, {name: value for name, value in settings.items() if name not in own | loop}
 
 

@@ -93,17 +93,15 @@ def _on_text(out: Path, given: dict[str, Any], pairs: list[str] | None) -> None:
 def _on_task(
     out: Path, task: str, data: str, steps: int | None, given: dict[str, Any], pairs: list[str] | None
 ) -> None:
-    from sparsebert.cli.options import divided, settings_from
+    from sparsebert.cli.options import task_settings
     from sparsebert.tasks.finetune import FinetuneConfig
     from sparsebert.tasks.search import TaskGate, search_on_task
-    from sparsebert.training import fit_fields
     from sparsebert.training.launch import is_main
     from sparsebert.training.progress import for_this_terminal
 
-    of_run, of_loop, of_gate = divided(settings_from(pairs), FinetuneConfig, fit_fields())
-    config = FinetuneConfig(
-        task=task, data=data, **{name: given[name] for name in ("model", "length", "batch_size", "seed")}, **of_run
-    )
+    of_run, of_loop, of_gate = task_settings(pairs)
+    chosen = {name: given[name] for name in ("model", "length", "batch_size", "seed")}
+    config = FinetuneConfig(task=task, data=data, **(chosen | of_run))
     gate = TaskGate(
         **{name: given[name] for name in ("kind", "sparsity", "penalty", "preset", "diagonal")}, changes=of_gate
     )

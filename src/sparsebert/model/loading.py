@@ -15,6 +15,7 @@ from sparsebert.errors import ModelError
 from sparsebert.model import bert
 from sparsebert.model.config import SparseBertConfig
 from sparsebert.model.folder_checks import folder_config
+from sparsebert.model.saving import no_bar
 from sparsebert.model.sources import model_folder, scratch_config
 from sparsebert.patterns import Pattern
 
@@ -104,12 +105,10 @@ def check_loaded(source: Any, name: str, info: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def _quiet_transformers() -> Iterator[None]:
     """No warnings and no progress bar of its own while it reads weights."""
-    level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
     try:
-        yield
+        with no_bar():
+            yield
     finally:
         transformers_logging.set_verbosity(level)
-        if bars:
-            transformers_logging.enable_progress_bar()

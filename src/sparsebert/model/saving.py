@@ -19,7 +19,7 @@ def save_model(
     """Write a model folder, whole or not at all. more: writes what else belongs into it."""
 
     def fill(part: Path) -> None:
-        with _no_bar():
+        with no_bar():
             model.save_pretrained(part)
         if tokenizer is not None:
             save_tokenizer(tokenizer, part, model.config.max_position_embeddings)
@@ -30,7 +30,7 @@ def save_model(
 
 
 @contextlib.contextmanager
-def _no_bar() -> Iterator[None]:
+def no_bar() -> Iterator[None]:
     """transformers draws a bar for every file it writes, on terminals and in logs alike."""
     had_bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
