@@ -22,7 +22,7 @@ struct BackwardRows {
   Sink<In, T> grad_query;
   LongLines<T> longs;
   T deltas[SB_MAX_LONG];
-  T *grads, *slopes;
+  T *one_grad, *slopes;
   int32_t* room;
 
   SB_APART BackwardRows(const sb_problem& problem, const Task& t, char* memory, T* pairs, NV width)
@@ -42,7 +42,7 @@ struct BackwardRows {
         grad(p.grad_out, t, p.size, nv, nullptr),
         grad_query(p, p.grad_query, t, padded, arena.take<T>(padded)),
         longs(f, t, arena, padded) {
-    grads = arena.take<T>(SB_TILE * padded);
+    one_grad = arena.take<T>(padded);
     room = f.moved ? arena.take<int32_t>(SB_TILE * p.length) : nullptr;
     slopes = arena.take<T>(0);
     for (int s = 0; s < SB_MAX_LONG; ++s) {
@@ -87,7 +87,6 @@ struct BackwardRows {
   SB_APART void tile(int64_t from, int64_t to) {
     Line lines[SB_TILE];
     T* starts[SB_TILE];
-    grad.bring_rows(from, to, T(1), grads);
     T* at = slopes;
     for (int64_t i = from; i < to; ++i) {
       const int64_t r = i - from;
@@ -96,7 +95,8 @@ struct BackwardRows {
       lines[r] = f.line(i, room + r * p.length);
       starts[r] = at;
       at += up(lines[r].count, 16);
-      dots(grads + r * padded, value.rows(), lines[r].others, lines[r].count, starts[r]);
+      dots(grad.row(i, one_grad), value.rows(), lines[r].others, lines[r].count,
+           f.readable(lines[r], 0, lines[r].count), starts[r]);
     }
     for (int64_t r = 0; r < to - from; ++r) {
       if (!starts[r]) continue;
@@ -124,8 +124,8 @@ struct BackwardRows {
     const int from = longs.cursor[s], count = longs.ready(s, to);
     if (!count) return;
     longs.cursor[s] += count;
-    bring_row(row_of<In>(p.grad_out, task.batch, task.head, longs.index[s]), grads, p.size, padded, T(1));
-    dots(grads, value.rows(), line.others + from, count, slopes);
+    dots(grad.row(longs.index[s], one_grad), value.rows(), line.others + from, count, f.readable(line, from, count),
+         slopes);
     if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, slopes);
     settle(line, from, count, longs.values[s] + from, deltas[s], slopes);
     drop(longs.index[s], line, from, count);

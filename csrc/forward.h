@@ -4,18 +4,22 @@
 
 namespace SB_NAMESPACE {
 
-// Turns scores into exponentials and returns 1 / their sum; scores are padded with -inf to whole vectors.
+// Turns scores into exponentials and returns 1 / their sum; what lies after the last score is made 0.
 // A line whose scores are all -inf has nothing to attend to: its weights are 0.
 template <class T>
-SB_INLINE T soften(T* scores, int count) {
+SB_INLINE T soften(T* scores, int count, T scale) {
   constexpr int w = Simd<T>::width;
-  Vec<T> best = load(scores);
-  for (int k = w; k < count; k += w) best = larger(best, load(scores + k));
+  const T none = -__builtin_inf();
+  const int whole = (count - 1) / w * w;  // the last vector is taken apart: it may be a part of one
+  const Vec<T> last = first_lanes(load(scores + whole) * scale, count - whole, none);
+  Vec<T> best = last;
+  for (int k = 0; k < whole; k += w) best = larger(best, load(scores + k) * scale);
   T top = max_one(best);
-  if (top == -__builtin_inf()) top = 0;
-  Vec<T> total = {};
-  for (int k = 0; k < count; k += w) {
-    const Vec<T> e = exponential(load(scores + k) - top);
+  if (top == none) top = 0;
+  Vec<T> total = exponential(last - top);
+  store(scores + whole, total);
+  for (int k = 0; k < whole; k += w) {
+    const Vec<T> e = exponential(load(scores + k) * scale - top);
     store(scores + k, e);
     total += e;
   }
@@ -23,11 +27,30 @@ SB_INLINE T soften(T* scores, int count) {
   return sum == 0 ? T(0) : 1 / sum;
 }
 
+// The same for a line that is short enough to be held in registers; its exponentials go to `out`.
 template <class T>
-SB_INLINE void add_bias(const Line& line, const T* bias, T* scores) {
+SB_INLINE T soften_short(Short<T> scores, int count, T scale, T* out) {
+  constexpr int w = Simd<T>::width, vectors = Short<T>::vectors;
+  const T none = -__builtin_inf();
+  for (int k = 0; k < vectors; ++k) scores.v[k] = first_lanes(scores.v[k] * scale, count - k * w, none);
+  Vec<T> best = scores.v[0], total = {};
+  for (int k = 1; k < vectors; ++k) best = larger(best, scores.v[k]);
+  T top = max_one(best);
+  if (top == none) top = 0;
+  for (int k = 0; k < vectors; ++k) {
+    const Vec<T> e = exponential(scores.v[k] - top);
+    store(out + k * w, e);
+    total += e;
+  }
+  const T sum = sum_one(total);
+  return sum == 0 ? T(0) : 1 / sum;
+}
+
+template <class T>
+SB_INLINE void add_bias(const Line& line, const T* bias, T scale, T* scores) {
   const int run = line.count - (line.tail >= 0);
-  for (int k = 0; k < run; ++k) scores[k] += bias[line.begin + k];
-  if (line.tail >= 0) scores[run] += bias[line.tail];
+  for (int k = 0; k < run; ++k) scores[k] = scores[k] * scale + bias[line.begin + k];
+  if (line.tail >= 0) scores[run] = scores[run] * scale + bias[line.tail];
 }
 
 template <class In, class T, class NV>
@@ -45,7 +68,7 @@ struct Forward {
   Sink<In, T> out;
   LongLines<T> longs;
   T tops[SB_MAX_LONG], totals[SB_MAX_LONG];
-  T *scores, *queries;
+  T *scores, *one_query;
   int32_t* room;
 
   SB_APART Forward(const sb_problem& problem, const Task& t, char* memory, NV width)
@@ -69,41 +92,56 @@ struct Forward {
       tops[s] = -__builtin_inf();
       totals[s] = 0;
     }
-    queries = arena.take<T>(SB_TILE * padded);
+    one_query = arena.take<T>(padded);
     room = f.moved ? arena.take<int32_t>(SB_TILE * p.length) : nullptr;
     scores = arena.take<T>(0);  // the rest: as much as a tile needs
   }
 
+  // Scores of a stretch of a line, not yet scaled unless there is a bias to add.
   SB_INLINE void score(const T* q, const Line& line, int from, int count, T* out) {
-    dots(q, key.rows(), line.others + from, count, out);
-    if (bias) add_bias(Line{nullptr, line.begin + from, count, from + count == line.count ? line.tail : -1}, bias, out);
-    for (int64_t k = count; k < up(count, Simd<T>::width); ++k) out[k] = -__builtin_inf();
+    dots(q, key.rows(), line.others + from, count, f.readable(line, from, count), out);
+    if (bias) {
+      const Line stretch{nullptr, line.begin + from, count, from + count == line.count ? line.tail : -1};
+      add_bias(stretch, bias, T(p.scale), out);
+    }
   }
+  SB_INLINE T scale_left() const { return bias ? T(1) : T(p.scale); }
 
   SB_APART void tile(int64_t from, int64_t to) {
     Line lines[SB_TILE];
     T* starts[SB_TILE];
     T factors[SB_TILE];
-    query.bring_rows(from, to, T(p.scale), queries);
     T* at = scores;
+    Short<T> waiting;  // the scores of the row before, softened while this row's multiply-adds are under way
+    int64_t waits = -1;
+    auto settle = [&] {
+      if (waits >= 0) factors[waits] = soften_short(waiting, lines[waits].count, T(p.scale), starts[waits]);
+    };
     for (int64_t i = from; i < to; ++i) {
       const int64_t r = i - from;
       starts[r] = nullptr;
       if (f.is_long(i)) continue;
-      lines[r] = f.line(i, room + r * p.length);
+      const Line& line = lines[r] = f.line(i, room + r * p.length);
       starts[r] = at;
-      at += up(lines[r].count, 16);
-      score(queries + r * padded, lines[r], 0, lines[r].count, starts[r]);
-    }
-    for (int64_t r = 0; r < to - from; ++r) {
-      if (!starts[r]) continue;
-      factors[r] = lines[r].count ? soften(starts[r], lines[r].count) : T(0);
-      if (weights) {
-        for (int k = 0; k < lines[r].count; ++k) starts[r][k] *= factors[r];
-        put(lines[r], starts[r], weights);
-        factors[r] = 1;
+      at += up(line.count, 16);
+      factors[r] = 0;
+      if (!line.count) continue;
+      const T* q = query.row(i, one_query);
+      if (line.count <= Short<T>::most && !bias) {
+        const Short<T> scored = short_dots(q, key.rows(), line.others, line.count, f.readable(line, 0, line.count));
+        settle();
+        waiting = scored;
+        waits = r;
+      } else {
+        score(q, line, 0, line.count, starts[r]);
+        factors[r] = soften(starts[r], line.count, scale_left());
       }
-      if (p.dropout > 0) dropout.apply(from + r, lines[r].others, lines[r].count, starts[r]);
+    }
+    settle();
+    if (weights || p.dropout > 0) {
+      for (int64_t r = 0; r < to - from; ++r) {
+        if (starts[r]) keep(from + r, lines[r], starts[r], factors[r]);
+      }
     }
     for (int64_t r = 0; r < to - from; ++r) {
       if (!starts[r]) continue;
@@ -113,6 +151,16 @@ struct Forward {
     }
   }
 
+  // Saves a row's weights for the backward pass, and drops some.
+  SB_INLINE void keep(int64_t i, const Line& line, T* row, T& factor) {
+    if (weights) {
+      for (int k = 0; k < line.count; ++k) row[k] *= factor;
+      put(line, row, weights);
+      factor = 1;
+    }
+    if (p.dropout > 0) dropout.apply(i, line.others, line.count, row);
+  }
+
   // A running softmax: what was gathered is scaled down whenever a larger score turns up.
   SB_APART void segment(int s, int64_t to) {
     if (longs.index[s] < 0) return;
@@ -120,9 +168,10 @@ struct Forward {
     const int from = longs.cursor[s], count = longs.ready(s, to);
     if (!count) return;
     longs.cursor[s] += count;
-    bring_row(row_of<In>(p.query, task.batch, task.head, longs.index[s]), queries, p.size, padded, T(p.scale));
     T* softened = scores;
-    score(queries, line, from, count, softened);
+    score(query.row(longs.index[s], one_query), line, from, count, softened);
+    for (int k = 0; k < count; ++k) softened[k] *= scale_left();
+    for (int64_t k = count; k < up(count, Simd<T>::width); ++k) softened[k] = -__builtin_inf();
     if (weights) memcpy(longs.values[s] + from, softened, count * sizeof(T));
     T top = tops[s];
     for (int k = 0; k < count; ++k) top = softened[k] > top ? softened[k] : top;

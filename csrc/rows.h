@@ -20,8 +20,8 @@ struct Rows {
 };
 
 template <class In, class T>
-SB_INLINE void bring_row(const In* from, T* to, int64_t size, int64_t padded, T factor) {
-  for (int64_t c = 0; c < size; ++c) to[c] = widened(from[c]) * factor;
+SB_INLINE void bring_row(const In* from, T* to, int64_t size, int64_t padded) {
+  for (int64_t c = 0; c < size; ++c) to[c] = widened(from[c]);
   for (int64_t c = size; c < padded; ++c) to[c] = 0;
 }
 template <class In, class T>
@@ -48,61 +48,95 @@ SB_INLINE T product(const T* a, const T* b, int count) {
   return total;
 }
 
-// G dot products at once: G independent chains of multiply-adds, one load of q for each G of them.
-template <class T, int G>
-SB_INLINE void dot_group(const T* q, const T* const (&keys)[G], int nv, T* out) {
+// G dot products at once: G independent chains of multiply-adds, one load of q for each G of them. From `count` on they
+// are those of the last row again, unless what follows in `others` may be read instead.
+template <int G, class T, class NV>
+SB_INLINE auto dot_group(const T* q, Rows<T, NV> rows, const int32_t* others, int count, bool readable) {
   constexpr int w = Simd<T>::width;
+  const T* keys[G];
+  if (readable) {
+#pragma GCC unroll 8
+    for (int g = 0; g < G; ++g) keys[g] = rows[others[g]];
+  } else {
+    for (int g = 0; g < G; ++g) keys[g] = rows[others[smaller_of(g, count - 1)]];
+  }
   Vec<T> sums[G] = {};
+  const NV nv = rows.nv;
   for (int c = 0; c < nv; ++c) {
     const Vec<T> qc = load(q + c * w);
 #pragma GCC unroll 8
     for (int g = 0; g < G; ++g) sums[g] += qc * load(keys[g] + c * w);
   }
   if constexpr (G == 8) {
-    sum_lanes8(sums, out);
+    return sum_lanes8(sums);
   } else {
-    sum_lanes4(sums, out);
+    return sum_lanes4(sums);
   }
 }
 
-// G dot products of which only `count` are wanted: the last one is taken again for the others.
-template <int G, class T, class NV>
-SB_INLINE void dot_rest(const T* q, Rows<T, NV> rows, const int32_t* others, int count, T* out) {
-  const T* keys[G];
-#pragma GCC unroll 8
-  for (int g = 0; g < G; ++g) keys[g] = rows[others[smaller_of(g, count - 1)]];
-  dot_group<T, G>(q, keys, rows.nv, out);
-}
-
-// out[k] = q . rows[others[k]]; out has room up to the next multiple of 8.
+// out[k] = q . rows[others[k]]; out has room up to the next multiple of 8 and holds no meaning from `count` on.
+// `readable`: others go on for at least 7 valid places, whatever they name.
 template <class T, class NV>
-SB_APART void dots(const T* q, Rows<T, NV> rows, const int32_t* others, int count, T* out) {
+SB_APART void dots(const T* q, Rows<T, NV> rows, const int32_t* others, int count, bool readable, T* out) {
   int k = 0;
-  for (; k + 8 <= count; k += 8) {
-    const T* keys[8];
-#pragma GCC unroll 8
-    for (int g = 0; g < 8; ++g) keys[g] = rows[others[k + g]];
-    dot_group<T, 8>(q, keys, rows.nv, out + k);
+  for (; k + 4 < count; k += 8) {
+    const auto eight = dot_group<8>(q, rows, others + k, count - k, readable || k + 8 <= count);
+    memcpy(out + k, &eight, sizeof eight);
   }
-  if (k + 4 < count) {
-    dot_rest<8>(q, rows, others + k, count - k, out + k);
-  } else if (k < count) {
-    dot_rest<4>(q, rows, others + k, count - k, out + k);
+  if (k < count) {
+    const auto four = dot_group<4>(q, rows, others + k, count - k, readable || k + 4 == count);
+    memcpy(out + k, &four, sizeof four);
   }
 }
 
-// out[first .. first + C vectors) = factor * (before + the weighted sum of the rows' same vectors).
+// The numbers of a short line, held in registers.
+template <class T>
+struct Short {
+  static constexpr int most = 16, vectors = most / Simd<T>::width;
+  Vec<T> v[vectors];
+
+  SB_INLINE void set_half(int half, Eight<T> eight) {
+    constexpr int w = Simd<T>::width;
+    if constexpr (w == 16) {
+      const Eight<T> low = __builtin_shufflevector(v[0], v[0], 0, 1, 2, 3, 4, 5, 6, 7);
+      v[0] = half ? __builtin_shufflevector(low, eight, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+                  : __builtin_shufflevector(eight, eight, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+    } else {
+      memcpy(v + half * 8 / w, &eight, sizeof eight);
+    }
+  }
+};
+
+// The dot products of a line of at most 16 entries; no meaning from `count` on.
+template <class T, class NV>
+SB_INLINE Short<T> short_dots(const T* q, Rows<T, NV> rows, const int32_t* others, int count, bool readable) {
+  Short<T> all;
+  all.set_half(0, dot_group<8>(q, rows, others, count, readable || count >= 8));
+  if (count > 12) {
+    all.set_half(1, dot_group<8>(q, rows, others + 8, count - 8, readable || count == 16));
+  } else if (count > 8) {
+    const Four<T> four = dot_group<4>(q, rows, others + 8, count - 8, readable || count == 12);
+    all.set_half(1, __builtin_shufflevector(four, four, 0, 1, 2, 3, 0, 1, 2, 3));
+  } else {
+    all.set_half(1, Eight<T>{});
+  }
+  return all;
+}
+
+// out[first .. first + C vectors) = factor * (before + the weighted sum of the rows' same vectors). Few vectors are summed
+// in two chains, for the multiply-adds of one would wait for each other.
 template <int C, bool Fresh, class T, class NV>
 SB_INLINE void add_columns(Rows<T, NV> rows, const int32_t* others, const T* weights, int count, int first, T factor,
                            T* out, bool past) {
   constexpr int w = Simd<T>::width;
+  constexpr bool two_chains = C <= 4;
   Vec<T> even[C] = {}, odd[C] = {};
   if constexpr (!Fresh) {
 #pragma GCC unroll 8
     for (int c = 0; c < C; ++c) even[c] = load(out + (first + c) * w);
   }
   int k = 0;
-  for (; k + 1 < count; k += 2) {
+  for (; two_chains && k + 1 < count; k += 2) {
     const T *a = rows[others[k]] + first * w, *b = rows[others[k + 1]] + first * w;
     const Vec<T> wa = all<T>(weights[k]), wb = all<T>(weights[k + 1]);
 #pragma GCC unroll 8
@@ -111,7 +145,7 @@ SB_INLINE void add_columns(Rows<T, NV> rows, const int32_t* others, const T* wei
       odd[c] += wb * load(b + c * w);
     }
   }
-  if (k < count) {
+  for (; k < count; ++k) {
     const T* a = rows[others[k]] + first * w;
     const Vec<T> wa = all<T>(weights[k]);
 #pragma GCC unroll 8
@@ -132,10 +166,10 @@ template <bool Fresh, class T, class NV>
 SB_APART void weighted_sum(Rows<T, NV> rows, const int32_t* others, const T* weights, int count, T factor, T* out,
                            bool past = false) {
   const NV nv = rows.nv;
-  constexpr int most = SB_VECTOR_BYTES == 64 ? 8 : 4;  // two sets of sums must fit the registers
+  constexpr int most = 8;
   int c = 0;
   for (; c + most <= nv; c += most) add_columns<most, Fresh>(rows, others, weights, count, c, factor, out, past);
-  if (most > 4 && c + 4 <= nv) {
+  if (c + 4 <= nv) {
     add_columns<4, Fresh>(rows, others, weights, count, c, factor, out, past);
     c += 4;
   }

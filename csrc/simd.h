@@ -33,6 +33,14 @@ struct Simd {
 };
 template <class T>
 using Vec = typename Simd<T>::Vector;
+template <class T, int N>
+struct Few {  // N numbers, whatever the width of a vector
+  typedef T Vector __attribute__((vector_size(N * sizeof(T))));
+};
+template <class T>
+using Four = typename Few<T, 4>::Vector;
+template <class T>
+using Eight = typename Few<T, 8>::Vector;
 
 template <class T>
 SB_INLINE Vec<T> load(const T* from) {
@@ -74,6 +82,27 @@ template <class T>
 SB_INLINE T larger_of(T a, T b) {
   return a > b ? a : b;
 }
+// The first `count` lanes of a vector, and `rest` in the others.
+template <class T, class Lane, int... I>
+SB_INLINE Vec<T> lanes_below(Vec<T> v, Lane count, T rest, std::integer_sequence<int, I...>) {
+  typedef Lane Lanes __attribute__((vector_size(SB_VECTOR_BYTES)));
+  return Lanes{I...} < count ? v : all<T>(rest);
+}
+SB_INLINE Vec<float> first_lanes(Vec<float> v, int count, float rest) {
+  return lanes_below<float, int32_t>(v, count, rest, std::make_integer_sequence<int, Simd<float>::width>());
+}
+SB_INLINE Vec<double> first_lanes(Vec<double> v, int count, double rest) {
+  return lanes_below<double, int64_t>(v, count, rest, std::make_integer_sequence<int, Simd<double>::width>());
+}
+// The first `count` lanes to memory, nothing after them.
+template <class T>
+SB_INLINE void store_first(T* to, Vec<T> v, int count) {
+#if SB_VECTOR_BYTES == 64
+  if constexpr (sizeof(T) == 4) return _mm512_mask_storeu_ps(to, __mmask16((1u << count) - 1), (__m512)v);
+#endif
+  if (count >= Simd<T>::width) return store(to, v);
+  for (int k = 0; k < count; ++k) to[k] = v[k];
+}
 SB_INLINE void prefetch(const void* address) { __builtin_prefetch(address, 0, 2); }
 
 // Sums across the lanes of several vectors at once -----------------------------------------------------------------
@@ -96,36 +125,32 @@ SB_INLINE Vec<float> four_sums(const Vec<float>* v) {
   return paired_sum(unpacked_sum(v[0], v[1], lanes), unpacked_sum(v[2], v[3], lanes), lanes);
 }
 
-// out[g] = the sum of the lanes of v[g], for g < 8 (or 4).
-SB_INLINE void sum_lanes8(const Vec<float>* v, float* out) {
+// The sums of the lanes of v[0] .. v[7] (or v[3]).
+SB_INLINE Eight<float> sum_lanes8(const Vec<float>* v) {
   const Vec<float> a = four_sums(v), b = four_sums(v + 4);
 #if SB_VECTOR_BYTES == 64
   const Vec<float> s = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
                        __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-  const auto r = __builtin_shufflevector(s, s, 0, 1, 2, 3, 8, 9, 10, 11) +
-                 __builtin_shufflevector(s, s, 4, 5, 6, 7, 12, 13, 14, 15);
-  memcpy(out, &r, 32);
+  return __builtin_shufflevector(s, s, 0, 1, 2, 3, 8, 9, 10, 11) +
+         __builtin_shufflevector(s, s, 4, 5, 6, 7, 12, 13, 14, 15);
 #elif SB_VECTOR_BYTES == 32
-  const Vec<float> r = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-                       __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-  memcpy(out, &r, 32);
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
+         __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 #else
-  memcpy(out, &a, 16);
-  memcpy(out + 4, &b, 16);
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
 #endif
 }
-SB_INLINE void sum_lanes4(const Vec<float>* v, float* out) {
+SB_INLINE Four<float> sum_lanes4(const Vec<float>* v) {
   const Vec<float> a = four_sums(v);
 #if SB_VECTOR_BYTES == 64
   const auto s = __builtin_shufflevector(a, a, 0, 1, 2, 3, 4, 5, 6, 7) +
                  __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15);
-  const auto r = __builtin_shufflevector(s, s, 0, 1, 2, 3) + __builtin_shufflevector(s, s, 4, 5, 6, 7);
+  return __builtin_shufflevector(s, s, 0, 1, 2, 3) + __builtin_shufflevector(s, s, 4, 5, 6, 7);
 #elif SB_VECTOR_BYTES == 32
-  const auto r = __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
+  return __builtin_shufflevector(a, a, 0, 1, 2, 3) + __builtin_shufflevector(a, a, 4, 5, 6, 7);
 #else
-  const auto r = a;
+  return a;
 #endif
-  memcpy(out, &r, 16);
 }
 template <class T>
 SB_INLINE T sum_lanes(Vec<T> v) {
@@ -134,11 +159,15 @@ SB_INLINE T sum_lanes(Vec<T> v) {
   return total;
 }
 // double serves gradient checks: plain is good enough.
-SB_INLINE void sum_lanes8(const Vec<double>* v, double* out) {
-  for (int g = 0; g < 8; ++g) out[g] = sum_lanes<double>(v[g]);
+SB_INLINE Eight<double> sum_lanes8(const Vec<double>* v) {
+  Eight<double> sums;
+  for (int g = 0; g < 8; ++g) sums[g] = sum_lanes<double>(v[g]);
+  return sums;
 }
-SB_INLINE void sum_lanes4(const Vec<double>* v, double* out) {
-  for (int g = 0; g < 4; ++g) out[g] = sum_lanes<double>(v[g]);
+SB_INLINE Four<double> sum_lanes4(const Vec<double>* v) {
+  Four<double> sums;
+  for (int g = 0; g < 4; ++g) sums[g] = sum_lanes<double>(v[g]);
+  return sums;
 }
 
 // Sum and maximum of one vector by halving: few steps, no trip through memory.

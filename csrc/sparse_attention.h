@@ -16,7 +16,7 @@ enum { SB_PORTABLE = 0, SB_AVX2 = 1, SB_AVX512 = 2 };
 // Lines are worked on in tiles of SB_TILE. A line of more than SB_LONG entries (a border row) is taken apart and worked
 // on beside the tiles that use the same keys, so that keys travel from memory once. Where more than SB_MAX_LONG lines
 // are that long the pattern is close to dense and nothing is gained: none is treated as long then.
-enum { SB_TILE = 32, SB_LONG = 512, SB_MAX_LONG = 8 };
+enum { SB_TILE = 32, SB_LONG = 256, SB_MAX_LONG = 8 };
 
 struct sb_tensor {
   void* data;

@@ -62,6 +62,11 @@ struct Frame {
     return {room, s[0], count + 1, s[1] - 1};
   }
 
+  // Whether 7 places after entries [from, from + count) of a line hold others too, whosever they are.
+  SB_INLINE bool readable(const Line& line, int from, int count) const {
+    return line.tail < 0 && line.begin + from + count + 7 <= p.kept;
+  }
+
   static SB_INLINE int below(const int32_t* first, const int32_t* last, int64_t limit) {
     const int32_t* low = first;
     for (int64_t span = last - first; span > 0;) {

@@ -34,18 +34,25 @@ struct Source {
       : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(size), nv(nv), packed(room) {
     if (sizeof(In) == sizeof(T) && stride == size && size == int(nv) * Simd<T>::width) packed = nullptr;
   }
-  SB_INLINE void pack(int64_t from, int64_t to) const {
-    if (packed) bring_rows(from, to, T(1), packed + from * (int64_t(nv) * Simd<T>::width));
-  }
   SB_INLINE Rows<T, NV> rows() const { return {packed ? packed : reinterpret_cast<const T*>(first), nv}; }
-  // Rows of one head lie far apart and no hardware foresees the next one: it is asked for 16 rows early.
-  SB_APART void bring_rows(int64_t from, int64_t to, T factor, T* room) const {
+  SB_APART void pack(int64_t from, int64_t to) const {
+    if (!packed) return;
     const int64_t padded = int64_t(nv) * Simd<T>::width;
-    for (int64_t i = from; i < to; ++i, room += padded) {
-      prefetch_row(first + (i + 16) * stride, size * sizeof(In));
-      bring_row(first + i * stride, room, size, padded, factor);
+    for (int64_t i = from; i < to; ++i) {
+      ask_ahead(i);
+      bring_row(first + i * stride, packed + i * padded, size, padded);
     }
   }
+  // One row that is read a few times and then no more: where it lies, if it can be read there, else in `room`.
+  SB_INLINE const T* row(int64_t i, T* room) const {
+    const int64_t padded = int64_t(nv) * Simd<T>::width;
+    ask_ahead(i);
+    if (sizeof(In) == sizeof(T) && size == padded) return reinterpret_cast<const T*>(first + i * stride);
+    bring_row(first + i * stride, room, size, padded);
+    return room;
+  }
+  // Rows of one head lie far apart and no hardware foresees the next one: it is asked for 24 rows early.
+  SB_INLINE void ask_ahead(int64_t i) const { prefetch_row(first + (i + 24) * stride, size * sizeof(In)); }
 };
 
 // Rows of a tensor as the kernel writes them: in place where types and sizes allow, else through a buffer.

@@ -18,6 +18,7 @@ TILE = 32  # lines worked on together
 MAX_LONG = 8  # long lines a head may have
 ISAS = ("portable", "avx2", "avx512")  # instruction sets in rising order; their positions are the kernel's numbers
 ISA_VARIABLE = "SPARSEBERT_ISA"
+ALLOCATOR_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_")
 
 _LIBRARY = Path(__file__).with_name("_sparse_kernel.so")
 _int64, _double, _pointer = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
@@ -95,7 +96,22 @@ def library() -> ctypes.CDLL:
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
+    if not any(name in os.environ for name in ALLOCATOR_VARIABLES):
+        _keep_freed_memory()
     return loaded
+
+
+def _keep_freed_memory() -> None:
+    """Have glibc hold on to freed results of up to 32 MiB, 256 MiB in all, for the next call.
+
+    It would hand them back to the system, which clears every page before it lends it out again: a third of the time
+    of a whole training step's attention. Whoever set the allocator in the environment is left alone.
+    """
+    trim_threshold, mmap_threshold = -1, -3  # glibc's names for them; other allocators have no mallopt, or ignore it
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(mmap_threshold, 32 << 20)
+        mallopt(trim_threshold, 256 << 20)
 
 
 def isa() -> int:
