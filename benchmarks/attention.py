@@ -2,7 +2,8 @@
 
     python benchmarks/attention.py                    the table of docs/results/attention.md
     python benchmarks/attention.py --lengths 128 512  some rows of it
-    python benchmarks/attention.py --threads 2        with two threads (scaling needs a run with one, too)
+    python benchmarks/attention.py --threads 2        with two threads
+    python benchmarks/attention.py --scaling          wall time with one thread over that with two, by turns
     python benchmarks/attention.py --isa avx2         torch, its matrix library and the kernel all held to AVX2
     python benchmarks/attention.py --repeat 5         five runs, and in how many each row came within 10 % of its target
     python benchmarks/attention.py --baselines        also SDPA with the pattern as a bool tensor, eager, FlexAttention
@@ -109,7 +110,7 @@ def flex_forward(problem: Problem) -> Callable[..., Tensor]:
         lambda b, h, q, k: keep[h, q, k], None, HEADS, problem.length, problem.length, device="cpu"
     )
     compiled = torch.compile(flex_attention)
-    return lambda *leaves: compiled(*leaves, block_mask=blocks)
+    return lambda *leaves: compiled(*(leaf.detach() for leaf in leaves), block_mask=blocks)
 
 
 def alternate(problem: Problem, attentions: dict[str, Callable[..., Tensor]], backward: bool, rounds: int) -> dict:
@@ -117,7 +118,7 @@ def alternate(problem: Problem, attentions: dict[str, Callable[..., Tensor]], ba
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in attentions}
     for turn in range(rounds + 1):
         for name, attention in attentions.items():
-            for _ in range(3 if name == "sparse" else 1):
+            for _ in range(3 if name.startswith("sparse") else 1):
                 cpu, wall = time.process_time(), time.perf_counter()
                 problem.call(attention, backward)
                 if turn:
@@ -222,6 +223,30 @@ def figure(results: list[dict], path: Path) -> None:
     canvas.savefig(path, metadata={"Date": None})
 
 
+def scaling(lengths: list[int]) -> None:
+    """What a second thread brings to dense and to sparse attention, in wall time."""
+
+    def with_threads(count: int, attention: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        def run(*leaves: Tensor) -> Tensor:
+            torch.set_num_threads(count)
+            return attention(*leaves)
+
+        return run
+
+    for length in lengths:
+        problem = Problem(length, ROWS[length], structured(length))
+        both = variants(problem, every=False).items()
+        turns = {f"{name} {count}": with_threads(count, attention) for name, attention in both for count in (1, 2)}
+        for backward in (False, True):
+            wall = {name: times[1] for name, times in alternate(problem, turns, backward, rounds_for(length)).items()}
+            dense, sparse = wall["dense 1"] / wall["dense 2"], wall["sparse 1"] / wall["sparse 2"]
+            which = "forward+backward" if backward else "forward"
+            print(
+                f"n={length} {which}: dense {dense:.2f}, sparse {sparse:.2f}, {sparse / dense:.0%} of dense's",
+                flush=True,
+            )
+
+
 def hold_to_avx2() -> None:
     """Start again with AVX2 as the widest vectors for everyone; torch reads its variables when it is loaded."""
     settings = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", ISA_VARIABLE: "avx2"}
@@ -246,6 +271,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[128, 512, 1024, 4096])
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--isa", choices=["avx2"], help="the widest vectors that torch and the kernel may use")
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--baselines", action="store_true")
@@ -261,6 +287,8 @@ def main() -> None:
         return memory_of(options.memory_of[0], int(options.memory_of[1]))
     if options.memory:
         return memory()
+    if options.scaling:
+        return scaling(options.lengths)
     limits = machine_limits()
     print(
         f"{platform.machine()}, torch {torch.__version__} ({torch.backends.cpu.get_cpu_capability()}), kernel "
