@@ -64,7 +64,7 @@ struct Sink {
   bool past;  // results go past the caches
 
   // Past the caches only what would not stay in them until someone reads it.
-  static constexpr int64_t large = int64_t(4) << 20;
+  static constexpr int64_t large = int64_t(2) << 20;
 
   SB_INLINE Sink(const sb_problem& p, const sb_tensor& t, const Task& task, int64_t padded, T* room)
       : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(p.size), buffer(room) {
