@@ -16,8 +16,8 @@ def demo(
     model: Annotated[str, typer.Option(help="minilm, a model folder, or scratch:tiny.")] = "minilm",
     length: Annotated[int, typer.Option(help="Tokens in a row.")] = 64,
     batch_size: Annotated[int, typer.Option(help="Rows a step.")] = 16,
-    importance_steps: Annotated[int, typer.Option(help="Steps of the importance analysis.")] = 200,
-    search_steps: Annotated[int, typer.Option(help="Steps of the search.")] = 120,
+    importance_steps: Annotated[int, typer.Option(help="Steps of the importance analysis.")] = 260,
+    search_steps: Annotated[int, typer.Option(help="Steps of the search.")] = 100,
     sparsity: Annotated[float, typer.Option(help="Target of the search.")] = 0.85,
 ) -> None:
     """Learn who needs to attend to whom, on this machine, in about five minutes.

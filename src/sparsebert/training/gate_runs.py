@@ -24,7 +24,7 @@ from sparsebert.training.starting_points import load_for_corpus
 
 Kind = Literal["soft", "attention", "structured", "unstructured"]
 # Of the weights: the importance analysis trains them on; a search only lets them follow.
-_WEIGHTS_RATE = {"soft": 1e-4, "attention": 1e-4, "structured": 5e-5, "unstructured": 5e-5}
+_WEIGHTS_RATE = {"soft": 3e-4, "attention": 3e-4, "structured": 5e-5, "unstructured": 5e-5}
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class GateRun:
     steps: int  # optimiser steps
     length: int = 128  # tokens in a row
     batch_size: int = 32  # rows a step, over all ranks
-    learning_rate: float | None = None  # of the weights; None: 1e-4 for importance, 5e-5 for a search
+    learning_rate: float | None = None  # of the weights; None: 3e-4 for importance, 5e-5 for a search
     weight_decay: float = 0.01
     dropout: float | None = None  # None: as in the model's own configuration
     num_held_out: int = 8  # held-out batches of each evaluation
