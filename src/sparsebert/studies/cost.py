@@ -50,11 +50,10 @@ class Estimator:
             return 0.0
         if run.stage == "finetune":
             settings = dict(run.config["settings"])
-            length = float(settings.get("length") or _length_of(run.config["task"]))
-            train, dev = rows_of(run.config["task"], settings)
-            epochs = float(settings.get("num_epochs") or _epochs_of(run.config["task"]))
-            rows = train * epochs + dev * _EVALUATION
-            sequences = 4 if run.config["task"] == "swag" else 1
+            length = float(settings["length"])
+            train, dev = rows_of(settings)
+            rows = train * float(settings["num_epochs"]) + dev * _EVALUATION
+            sequences = 4 if settings["task"] == "swag" else 1
             return rows * sequences * length * _FILLED * flops_per_token(shape, 0, int(length))
         config = run.config
         tokens = float(config["batch_size"]) * float(config["length"])
@@ -120,15 +119,3 @@ def parameters(sources: Sources) -> float:
     shape = sources.shape
     width, inner = int(shape["hidden_size"]), int(shape["intermediate_size"])
     return int(shape["num_hidden_layers"]) * (4 * width**2 + 2 * width * inner) + sources.vocab_size * width
-
-
-def _length_of(task: str) -> int:
-    from sparsebert.tasks.table import find_task
-
-    return find_task(task).length
-
-
-def _epochs_of(task: str) -> int:
-    from sparsebert.tasks.table import find_task
-
-    return find_task(task).num_epochs

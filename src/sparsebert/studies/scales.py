@@ -45,6 +45,7 @@ class Scale:
     warmup: float = 0.1  # share of the steps
     learning_rate: float = 1e-4
     search_rate: float = 5e-5  # of the weights during a search
+    weight_decay: float = 0.01  # of pre-training
     dropout: float | None = None  # None: the model's own
     precision: Literal["float32", "bfloat16"] = "float32"  # of forward passes
     num_held_out: int = 8  # held-out batches the MLM loss is measured on
