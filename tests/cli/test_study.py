@@ -63,7 +63,7 @@ def test_a_study_stops_when_its_time_is_up_goes_on_and_serves_another_folder(tmp
     before = {path: path.stat().st_mtime_ns for path in first.glob("runs/*/result.json")}
     assert "11 runs finished" in _study("stages", "--out", str(first), *FEW)
     assert before == {path: path.stat().st_mtime_ns for path in first.glob("runs/*/result.json")}
-    _study("stages", "--out", str(tmp_path / "second"), "--results", str(first), *FEW)
+    _study("stages", "--out", str(tmp_path / "second"), "--finished", str(first), *FEW)
     assert read_json(tmp_path / "second" / "study.json") == read_json(first / "study.json")
     for path in before:
         assert (tmp_path / "second" / path.relative_to(first)).read_bytes() == path.read_bytes()

@@ -26,8 +26,11 @@ def study(
     data: Annotated[
         Path | None, typer.Option(help="Folder that holds the official task folders.", show_default="built-in tasks")
     ] = None,
-    results: Annotated[
-        Path | None, typer.Option(help="Another study folder; runs it has finished are taken over.")
+    finished: Annotated[
+        Path | None, typer.Option(help="Finished runs to take over: another study folder, or what --record wrote.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Write finished runs here, a small JSON each, for version control.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Runs made at once.", show_default="processors / threads")] = None,
     threads: Annotated[int, typer.Option(help="Of each run; part of what determines its bits.")] = 1,
@@ -57,6 +60,8 @@ def study(
 
     sparsebert study patterns --scale laptop --corpus CORPUS --data DIR --out lab --dry-run
 
+    sparsebert study all --scale laptop --corpus CORPUS --data DIR --out lab --finished kept --record kept
+
     sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
     """
     from sparsebert.cli.options import settings_from
@@ -70,7 +75,8 @@ def study(
         model=model,
         corpus=corpus,
         data=data,
-        results=results,
+        finished=finished,
+        record=record,
         engine=engine,  # type: ignore[arg-type]
         address=address,
         workers=workers,
@@ -93,9 +99,13 @@ def study(
 
 def _run(plan: "Plan") -> None:
     from sparsebert.studies.progress import for_this_terminal
-    from sparsebert.studies.study import run_study
+    from sparsebert.studies.study import record, run_study
 
-    run_study(plan, for_this_terminal(f"study {plan.name}"))
+    try:
+        run_study(plan, for_this_terminal(f"study {plan.name}"))
+    finally:
+        # Also when time is up or a run failed: what is finished is kept.
+        record(plan)
     typer.echo(
         f"{plan.place.out}: study {plan.name}, scale {plan.graph.scale.name}, {len(plan.graph.runs)} runs finished"
     )

@@ -19,9 +19,9 @@ from sparsebert.files import read_json, write_json
 from sparsebert.patterns import Pattern, prune, random
 from sparsebert.studies.folder import tidy
 from sparsebert.studies.importance_files import write_importance
-from sparsebert.studies.jobs import RESULT, Job
+from sparsebert.studies.jobs import Job
 from sparsebert.studies.recorded import Recorded
-from sparsebert.studies.runs import Run
+from sparsebert.studies.runs import RESULT, Run
 from sparsebert.studies.stated import stated_pattern
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.finetune import prepare
