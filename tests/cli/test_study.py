@@ -24,6 +24,8 @@ def test_a_dry_run_shows_the_graph_and_its_time_and_makes_nothing(tmp_path: Path
     assert "search     DAM_s 90%" in shown
     assert "finetune   rte" in shown
     assert "to make: 1 base" in shown
+    assert "stages: pre-training" in shown
+    assert shown.index("stages: pre-training") < shown.index("stages: fine-tuning")
     assert "hours of one slot" in shown
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "study.json").exists()

@@ -9,7 +9,7 @@ import pytest
 
 from sparsebert.errors import ConfigError
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in
+from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in, phase_of
 from sparsebert.studies.runs import Run
 from sparsebert.studies.scales import GLUE, OTHERS
 from sparsebert.tasks.config import FinetuneConfig
@@ -92,9 +92,10 @@ def test_whole_pretraining_starts_every_condition_from_the_model_itself(graph_of
 
 
 def test_squad_reads_longer_inputs_where_the_scale_says_so(graph_of: GraphOf) -> None:
-    by_task = {run.condition.task: run.config["settings"] for run in _scored(graph_of("diagonal", "laptop"))}
+    graph = graph_of("diagonal", squad={"length": 256, "stride": 128})
+    by_task = {run.condition.task: run.config["settings"] for run in _scored(graph)}
     assert by_task["squad1"]["length"] == 256
-    assert by_task["rte"]["length"] < 256
+    assert by_task["rte"]["length"] == 96
 
 
 def _finetune_ids(graph: Graph) -> set[str]:
@@ -142,6 +143,19 @@ def test_weight_decay_of_pretraining_is_in_its_runs_addresses(graph_of: GraphOf)
     plain, changed = graph_of("all"), graph_of("all", weight_decay=0.1)
     shared = {plain.runs[one].stage for one in set(plain.runs) & set(changed.runs)}
     assert shared == {"prune"}  # at random: reads no weights
+
+
+def test_no_run_is_in_an_earlier_phase_than_what_it_depends_on(graph_of: GraphOf) -> None:
+    graph = graph_of("all")
+    for run in graph.runs.values():
+        assert all(phase_of(graph, graph.runs[one]) <= phase_of(graph, run) for one in run.depends)
+
+
+def test_importance_comes_first_and_scores_come_last(graph_of: GraphOf) -> None:
+    graph = graph_of("all")
+    words = [phase.words for phase in sorted({phase_of(graph, run) for run in graph.runs.values()})]
+    assert words[:3] == ["importance: pre-training", "patterns: pre-training", "diagonal: pre-training"]
+    assert words[6:] == [f"{name}: fine-tuning" for name in ("patterns", "diagonal", "ablation", "stages", "pruning")]
 
 
 def test_names_are_put_in_one_order_and_joined() -> None:

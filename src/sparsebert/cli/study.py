@@ -88,7 +88,7 @@ def study(
     )
     if dry_run or (scale == "paper" and not confirm):
         plan = make_plan(config)
-        typer.echo("\n".join([*(graph_lines(plan) if dry_run else []), *cost_lines(plan)]))
+        typer.echo("\n".join([*(graph_lines(plan) + phase_lines(plan) if dry_run else []), *cost_lines(plan)]))
         if scale == "paper":
             typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")
         return
@@ -129,6 +129,15 @@ def graph_lines(plan: "Plan") -> list[str]:
         lines.append(f"{run.id[:8]}  {run.stage:<10} {run.condition.label(run.stage):<36} {state}{after}")
         if run.id in tasks:
             lines.append(f"          finetune   {', '.join(tasks[run.id])}")
+    return lines
+
+
+def phase_lines(plan: "Plan") -> list[str]:
+    """The order of what is missing, with the hours of one slot until each part is done."""
+    lines, hours = [f"order{'runs':>27} {'hours':>9} {'in all':>9}"], 0.0
+    for phase, cost in plan.by_phase().items():
+        hours += cost.hours
+        lines.append(f"  {phase.words:<24} {cost.runs:>5} {cost.hours:>9,.2f} {hours:>9,.2f}")
     return lines
 
 

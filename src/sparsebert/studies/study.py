@@ -22,7 +22,7 @@ from sparsebert.studies.folder import (
     write_study,
 )
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.grids import make_graph, name_of, tasks_of
+from sparsebert.studies.grids import Phase, make_graph, name_of, phase_of, tasks_of
 from sparsebert.studies.jobs import Place
 from sparsebert.studies.records import write_record
 from sparsebert.studies.runs import RESULT, Run
@@ -94,6 +94,13 @@ class Plan:
         """Of what is missing."""
         return self.estimator.total(self.missing)
 
+    def by_phase(self) -> dict[Phase, Cost]:
+        """What is missing, in the order in which it is made."""
+        phases: dict[Phase, list[Run]] = {}
+        for run in self.missing:
+            phases.setdefault(phase_of(self.graph, run), []).append(run)
+        return {phase: self.estimator.total(phases[phase]) for phase in sorted(phases)}
+
 
 def make_plan(config: StudyConfig) -> Plan:
     """Find sources, make the graph, and see what is missing; trains nothing, and no study.json is written."""
@@ -131,7 +138,8 @@ def run_study(plan: Plan, watcher: Watcher) -> None:
         return
     config = plan.config
     seconds = {run.id: plan.estimator.seconds(run) for run in plan.missing}
-    scheduler = Scheduler(plan.missing, seconds, plan.place, plan.graph.scale.checkpoint_every)
+    phases = {run.id: phase_of(plan.graph, run) for run in plan.missing}
+    scheduler = Scheduler(plan.missing, seconds, plan.place, plan.graph.scale.checkpoint_every, phases)
     deadline = None if config.max_hours is None else time.time() + 3600 * config.max_hours
     engine = open_engine(config)
     is_done = False
