@@ -123,10 +123,11 @@ SCALES: dict[str, Scale] = {
         # Shorter than the paper's, as far as the border (4.1 %) leaves room for 95 % sparsity.
         length=96,
         batch_size=10,
-        base_steps=400,
+        base_steps=600,
         importance_steps=200,
         search_steps=80,
         adapt_steps=36,
+        learning_rate=2e-4,
         num_held_out=12,
         penalty_scale=3e-4,
         seeds=3,
