@@ -98,7 +98,7 @@ def one(arguments: argparse.Namespace) -> None:
     """One run; its figures as JSON beside its folder."""
     import torch
 
-    from sparsebert.tasks.finetune import FinetuneConfig
+    from sparsebert.tasks.config import FinetuneConfig
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     config = FinetuneConfig(

@@ -1,7 +1,7 @@
 """Of what matrix products sustain on one thread, which share does training reach? The estimate of a study uses it.
 
 Alternates products and pre-training steps, in processor time, and prints the median ratio.
-Run: python benchmarks/study_cost.py [--model minilm] [--rounds 5]
+Run: python benchmarks/study_cost.py [--model minilm] [--length 128] [--rows 16] [--rounds 5]
 """
 
 import argparse
@@ -12,19 +12,20 @@ from statistics import median
 
 import torch
 
-from sparsebert.model.sources import folder_config, model_folder
+from sparsebert.model.folder_checks import folder_config
+from sparsebert.model.sources import model_folder
 from sparsebert.studies.cost import product_speed
 from sparsebert.text import prepare_corpus
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.recipes.cost import flops_per_token, scratch_shape
 from sparsebert.training.starting_points import load_for_corpus
 
-ROWS, LENGTH = 16, 128
-
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--model", default="minilm")
+    arguments.add_argument("--length", type=int, default=128)
+    arguments.add_argument("--rows", type=int, default=16)
     arguments.add_argument("--rounds", type=int, default=5)
     given = arguments.parse_args()
     torch.set_num_threads(1)
@@ -34,11 +35,11 @@ def main() -> None:
             ["builtin:python-docs"], Path(folder) / "corpus", model=given.model, train_vocab=vocabulary, workers=1
         )
         shape = scratch_shape(given.model) or folder_config(model_folder(given.model))
-        model = load_for_corpus(given.model, store, LENGTH, seed=0)
-        parts = corpus_parts(store, batch_size=ROWS, length=LENGTH, seed=0)
+        model = load_for_corpus(given.model, store, given.length, seed=0)
+        parts = corpus_parts(store, batch_size=given.rows, length=given.length, seed=0)
         objective = PretrainingObjective(model, parts, parts(0, 1))
         optimiser = torch.optim.AdamW(objective.parameters(), lr=1e-4, fused=True)
-        work = ROWS * LENGTH * flops_per_token(shape, store.vocab_size, LENGTH)
+        work = given.rows * given.length * flops_per_token(shape, store.vocab_size, given.length)
         ratios, seconds = [], []
         for step in range(given.rounds + 1):
             products = product_speed(1)
@@ -50,7 +51,8 @@ def main() -> None:
             ratios.append(work / seconds[-1] / products)
         # The first step also allocates.
         ratio, step_seconds = median(ratios[1:]), median(seconds[1:])
-        print(f"{given.model}: {work:.3g} operations and {step_seconds:.2f} s a step, {ratio:.2f} of products' speed")
+        size = f"{given.model}, {given.rows} x {given.length}"
+        print(f"{size}: {work:.3g} operations and {step_seconds:.2f} s a step, {ratio:.2f} of products' speed")
 
 
 if __name__ == "__main__":

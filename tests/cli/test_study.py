@@ -24,6 +24,8 @@ def test_a_dry_run_shows_the_graph_and_its_time_and_makes_nothing(tmp_path: Path
     assert "search     DAM_s 90%" in shown
     assert "finetune   rte" in shown
     assert "to make: 1 base" in shown
+    assert "stages: pre-training" in shown
+    assert shown.index("stages: pre-training") < shown.index("stages: fine-tuning")
     assert "hours of one slot" in shown
     assert not (tmp_path / "runs").exists()
     assert not (tmp_path / "study.json").exists()
@@ -63,7 +65,7 @@ def test_a_study_stops_when_its_time_is_up_goes_on_and_serves_another_folder(tmp
     before = {path: path.stat().st_mtime_ns for path in first.glob("runs/*/result.json")}
     assert "11 runs finished" in _study("stages", "--out", str(first), *FEW)
     assert before == {path: path.stat().st_mtime_ns for path in first.glob("runs/*/result.json")}
-    _study("stages", "--out", str(tmp_path / "second"), "--results", str(first), *FEW)
+    _study("stages", "--out", str(tmp_path / "second"), "--finished", str(first), *FEW)
     assert read_json(tmp_path / "second" / "study.json") == read_json(first / "study.json")
     for path in before:
         assert (tmp_path / "second" / path.relative_to(first)).read_bytes() == path.read_bytes()

@@ -5,9 +5,11 @@ from statistics import fmean
 import pytest
 
 from sparsebert.report import paper
+from sparsebert.report.findings_html import signed
 from sparsebert.report.importance import category_numbers, importances
 from sparsebert.report.settings import facts, runs_table, settings_table
 from sparsebert.report.study import Study
+from sparsebert.report.table_html import said
 from sparsebert.report.tables import TABLES, Table, importance_table
 from sparsebert.training.categories import categories
 
@@ -77,3 +79,17 @@ def test_settings_are_read_from_run_json(study: Study) -> None:
 def test_every_run_has_a_row(study: Study) -> None:
     assert len(runs_table(study).rows) == len(study.runs)
     assert dict(facts(study))["Runs"] == f"{len(study.runs)} of {len(study.runs)} finished"
+
+
+def test_a_learned_row_is_of_patterns_without_the_diagonal_alone(study: Study) -> None:
+    """The ablation makes the same patterns with their diagonals, which are denser."""
+    table = TABLES[2](study)
+    row = next(row for row in table.rows if row.label == "DAM_s λ=0.1")
+    without = study.finished("adapt", family="learned", kind="structured", penalty=0.1, diagonal=False)
+    assert row.cells[0].value == pytest.approx(100 * fmean(run.sparsity or 0 for run in without))
+
+
+def test_negative_numbers_have_a_minus_sign_and_tiny_ones_a_digit() -> None:
+    assert said(-2.72, 1) == "\N{MINUS SIGN}2.7"
+    assert signed(-0.00031, "nats") == "\N{MINUS SIGN}0.0003"
+    assert signed(0.0, "points") == "+0.00"

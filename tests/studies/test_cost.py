@@ -21,7 +21,7 @@ def test_a_pretraining_run_costs_in_proportion_to_its_steps(graph_of: GraphOf) -
 
 
 def test_swag_reads_four_sequences_a_row_and_pruning_costs_next_to_nothing(graph_of: GraphOf) -> None:
-    graph = graph_of("all")
+    graph = graph_of("all", finetune={"length": 8, "max_rows": 16, "max_dev_rows": 16, "num_epochs": 1.0})
     estimate = Estimator(graph.sources, 1e9)
     flops = {r.condition.task: estimate.flops(r) for r in graph.runs.values() if r.condition.family == "dense"}
     assert flops["swag"] == pytest.approx(4 * flops["rte"])

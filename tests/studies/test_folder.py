@@ -114,10 +114,10 @@ def test_results_of_another_folder_are_taken_over_small_files_only(graph_of: Gra
     graph = graph_of("importance")
     _finish(graph, tmp_path / "theirs")
     place = Place(tmp_path / "ours", "m", None, None, tmp_path / "theirs")
-    assert folder.take_results(graph.runs.values(), place) == len(graph.runs)
+    assert folder.take_finished(graph.runs.values(), place) == len(graph.runs)
     assert folder.runs_to_make(graph, place) == []
     base = next(iter(graph.runs))
     assert read_json(place.folder(base) / "result.json")["id"] == base
     assert not (place.folder(base) / "model").exists()
     assert place.file(base, "model/model.safetensors").is_relative_to(tmp_path / "theirs")
-    assert folder.take_results(graph.runs.values(), place) == 0
+    assert folder.take_finished(graph.runs.values(), place) == 0

@@ -2,14 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
 import pytest
 
 from sparsebert.errors import ConfigError
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in
+from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in, phase_of
 from sparsebert.studies.runs import Run
 from sparsebert.studies.scales import GLUE, OTHERS
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.training.config import FREE_FIELDS, FitConfig
 
 GraphOf = Callable[..., Graph]
 
@@ -88,9 +92,70 @@ def test_whole_pretraining_starts_every_condition_from_the_model_itself(graph_of
 
 
 def test_squad_reads_longer_inputs_where_the_scale_says_so(graph_of: GraphOf) -> None:
-    by_task = {run.condition.task: run.config["settings"] for run in _scored(graph_of("diagonal", "laptop"))}
+    graph = graph_of("diagonal", squad={"length": 256, "stride": 128})
+    by_task = {run.condition.task: run.config["settings"] for run in _scored(graph)}
     assert by_task["squad1"]["length"] == 256
-    assert "length" not in by_task["rte"]
+    assert by_task["rte"]["length"] == 96
+
+
+def _finetune_ids(graph: Graph) -> set[str]:
+    return {run.id for run in _scored(graph)}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("weight_decay", 0.1),
+        ("warmup", 0.2),
+        ("learning_rate", 1e-5),
+        ("num_epochs", 4.0),
+        ("batch_size", 12),
+        ("length", 64),
+        ("stride", 16),
+        ("max_rows", 8),
+        ("max_dev_rows", 8),
+        ("subset_seed", 1),
+        ("skip_bad_rows", True),
+        ("anchor", "position"),
+    ],
+)
+def test_every_setting_of_fine_tuning_is_in_its_runs_addresses(graph_of: GraphOf, name: str, value: Any) -> None:
+    plain = graph_of("stages")
+    changed = graph_of("stages", finetune={**plain.scale.finetune, name: value})
+    assert _finetune_ids(plain).isdisjoint(_finetune_ids(changed))
+    assert len(set(plain.runs) & set(changed.runs)) == len(plain.runs) - len(_scored(plain))
+
+
+def test_no_setting_that_determines_a_result_is_left_out_of_a_config(graph_of: GraphOf) -> None:
+    loop = {one.name for one in fields(FitConfig)} - FREE_FIELDS - {"num_steps", "warmup_steps", "seed"}
+    tuning = {one.name for one in fields(FinetuneConfig)} - {"data", "model", "seed"}
+    for run in graph_of("all").runs.values():
+        if run.stage == "finetune":
+            assert set(run.config["settings"]) == tuning
+            assert None not in [run.config["settings"][name] for name in ("length", "batch_size", "num_epochs")]
+        if run.stage != "prune":
+            assert set(run.config["loop"]) == loop
+        if run.stage in ("base", "importance", "search", "adapt"):
+            assert {"steps", "warmup_steps", "learning_rate", "weight_decay", "dropout"} <= set(run.config)
+
+
+def test_weight_decay_of_pretraining_is_in_its_runs_addresses(graph_of: GraphOf) -> None:
+    plain, changed = graph_of("all"), graph_of("all", weight_decay=0.1)
+    shared = {plain.runs[one].stage for one in set(plain.runs) & set(changed.runs)}
+    assert shared == {"prune"}  # at random: reads no weights
+
+
+def test_no_run_is_in_an_earlier_phase_than_what_it_depends_on(graph_of: GraphOf) -> None:
+    graph = graph_of("all")
+    for run in graph.runs.values():
+        assert all(phase_of(graph, graph.runs[one]) <= phase_of(graph, run) for one in run.depends)
+
+
+def test_importance_comes_first_and_scores_come_last(graph_of: GraphOf) -> None:
+    graph = graph_of("all")
+    words = [phase.words for phase in sorted({phase_of(graph, run) for run in graph.runs.values()})]
+    assert words[:3] == ["importance: pre-training", "patterns: pre-training", "diagonal: pre-training"]
+    assert words[6:] == [f"{name}: fine-tuning" for name in ("patterns", "diagonal", "ablation", "stages", "pruning")]
 
 
 def test_names_are_put_in_one_order_and_joined() -> None:

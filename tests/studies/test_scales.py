@@ -1,7 +1,8 @@
 import pytest
 
 from sparsebert.errors import ConfigError
-from sparsebert.studies.scales import SCALES, find_scale
+from sparsebert.report.statistics import MIN_SEEDS
+from sparsebert.studies.scales import SCALES, Scale, find_scale
 from sparsebert.tasks.table import GLUE as ALL_GLUE
 from sparsebert.tasks.table import TASKS
 from sparsebert.training.recipes import load_recipe
@@ -20,9 +21,18 @@ def test_the_paper_scale_scores_every_task_there_is() -> None:
     assert SCALES["paper"].pattern_tasks == ALL_GLUE
 
 
-def test_smoke_leaves_room_for_ninety_five_per_cent_sparsity_inside_the_border() -> None:
-    n = SCALES["smoke"].length
-    assert (4 * n - 4) / n**2 < 1 - max(SCALES["smoke"].stage_sparsities)
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_every_scale_leaves_room_for_ninety_five_per_cent_sparsity_inside_the_border(scale: Scale) -> None:
+    n = scale.length
+    assert (4 * n - 4) / n**2 < 1 - max(scale.stage_sparsities)
+
+
+def test_the_laptop_scale_has_as_many_seeds_and_the_tasks_that_the_findings_need() -> None:
+    scale = SCALES["laptop"]
+    assert scale.seeds > MIN_SEEDS
+    assert {"cola", "rte"} <= set(scale.pruning_tasks)
+    assert scale.pattern_tasks
+    assert scale.stage_tasks
 
 
 def test_a_size_can_be_changed_and_an_unknown_one_is_refused() -> None:

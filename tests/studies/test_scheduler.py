@@ -8,6 +8,7 @@ import pytest
 
 from sparsebert.errors import RunInterruptedError, StudyError
 from sparsebert.studies.graph import Graph
+from sparsebert.studies.grids import phase_of
 from sparsebert.studies.jobs import Job, Outcome, Place
 from sparsebert.studies.runs import Run
 from sparsebert.studies.scheduler import Scheduler
@@ -76,6 +77,15 @@ def test_the_longest_chain_goes_first(graph_of: Callable[..., Graph]) -> None:
     _scheduler(graph).run(engine, Remembering())
     stages = [graph.runs[one].stage for one in engine.made]
     assert stages[:3] == ["base", "importance", "prune"]
+
+
+def test_an_earlier_phase_goes_before_a_longer_chain(graph_of: Callable[..., Graph]) -> None:
+    graph, engine = graph_of("all"), Pretended(slots=1)
+    runs = list(graph.runs.values())
+    phases = {run.id: phase_of(graph, run) for run in runs}
+    Scheduler(runs, {run.id: 1.0 for run in runs}, PLACE, 10, phases).run(engine, Remembering())
+    assert [phases[one] for one in engine.made] == sorted(phases.values())
+    assert [graph.runs[one].stage for one in engine.made[:3]] == ["base", "importance", "importance"]
 
 
 def test_a_failed_run_takes_its_followers_with_it_and_no_others(graph_of: Callable[..., Graph]) -> None:

@@ -41,5 +41,5 @@ def test_an_unknown_model_from_scratch_is_refused(tmp_path: Path) -> None:
 
 
 def test_rows_are_the_official_ones_unless_fewer_are_asked_for() -> None:
-    assert rows_of("rte", {}) == (2490, 277)
-    assert rows_of("rte", {"max_rows": 100, "max_dev_rows": 5000}) == (100, 277)
+    assert rows_of({"task": "rte", "max_rows": None, "max_dev_rows": None}) == (2490, 277)
+    assert rows_of({"task": "rte", "max_rows": 100, "max_dev_rows": 5000}) == (100, 277)

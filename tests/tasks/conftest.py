@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from sparsebert.tasks.builtin import write_builtin
-from sparsebert.tasks.finetune import FinetuneConfig, finetune
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.finetune import finetune
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ import torch
 from sparsebert import patterns
 from sparsebert.errors import ConfigError, TaskError
 from sparsebert.files import read_json, sha256_of_file
-from sparsebert.tasks.finetune import FinetuneConfig, finetune, prepare
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.finetune import finetune, prepare
 from sparsebert.tasks.objective import main_score
 from sparsebert.tasks.repeats import Summary, run_grid, run_seeds
 from sparsebert.tasks.table import TASKS, find_task

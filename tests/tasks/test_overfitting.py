@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from sparsebert.tasks.builtin import builtin_rows, write_squad
-from sparsebert.tasks.finetune import FinetuneConfig, finetune
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.finetune import finetune
 from sparsebert.tasks.rows import Answer, QuestionRow
 from sparsebert.tasks.table import find_task
 

@@ -7,7 +7,7 @@ import pytest
 from sparsebert import Pattern, gates, load_model
 from sparsebert.errors import SparseBertError
 from sparsebert.files import read_json
-from sparsebert.tasks.finetune import FinetuneConfig
+from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.search import TaskGate, search_on_task
 
 CONFIG = FinetuneConfig("rte", "builtin:tasks", "scratch:tiny", length=24, batch_size=8, max_rows=16, max_dev_rows=8)

@@ -9,7 +9,7 @@ import typer
 from sparsebert.errors import ConfigError
 
 if TYPE_CHECKING:
-    from sparsebert.tasks.finetune import FinetuneConfig
+    from sparsebert.tasks.config import FinetuneConfig
 
 _TASKS = "mnli, qqp, qnli, sst2, cola, stsb, mrpc, rte, swag, squad1 or squad2"
 
@@ -95,7 +95,7 @@ def finetune(
 def _configured(given: dict[str, Any], pairs: list[str] | None) -> "tuple[FinetuneConfig, dict[str, Any]]":
     """The run's configuration; what `--set` names goes to it or to the training loop."""
     from sparsebert.cli.options import task_setting_names, task_settings
-    from sparsebert.tasks.finetune import FinetuneConfig
+    from sparsebert.tasks.config import FinetuneConfig
 
     of_run, of_loop, unknown = task_settings(pairs)
     for name in unknown:

@@ -31,7 +31,7 @@ def _value(text: str) -> Any:
 
 def task_setting_names() -> tuple[set[str], set[str]]:
     """What `--set` may name for a run on a task: settings of the run, and of the training loop."""
-    from sparsebert.tasks.finetune import FinetuneConfig
+    from sparsebert.tasks.config import FinetuneConfig
     from sparsebert.training import fit_fields
 
     own = {field.name for field in fields(FinetuneConfig)} - {"task", "data", "model"}

@@ -94,7 +94,7 @@ def _on_task(
     out: Path, task: str, data: str, steps: int | None, given: dict[str, Any], pairs: list[str] | None
 ) -> None:
     from sparsebert.cli.options import task_settings
-    from sparsebert.tasks.finetune import FinetuneConfig
+    from sparsebert.tasks.config import FinetuneConfig
     from sparsebert.tasks.search import TaskGate, search_on_task
     from sparsebert.training.launch import is_main
     from sparsebert.training.progress import for_this_terminal

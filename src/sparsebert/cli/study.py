@@ -26,8 +26,11 @@ def study(
     data: Annotated[
         Path | None, typer.Option(help="Folder that holds the official task folders.", show_default="built-in tasks")
     ] = None,
-    results: Annotated[
-        Path | None, typer.Option(help="Another study folder; runs it has finished are taken over.")
+    finished: Annotated[
+        Path | None, typer.Option(help="Finished runs to take over: another study folder, or what --record wrote.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Write finished runs here, a small JSON each, for version control.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Runs made at once.", show_default="processors / threads")] = None,
     threads: Annotated[int, typer.Option(help="Of each run; part of what determines its bits.")] = 1,
@@ -57,6 +60,8 @@ def study(
 
     sparsebert study patterns --scale laptop --corpus CORPUS --data DIR --out lab --dry-run
 
+    sparsebert study all --scale laptop --corpus CORPUS --data DIR --out lab --finished kept --record kept
+
     sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
     """
     from sparsebert.cli.options import settings_from
@@ -70,7 +75,8 @@ def study(
         model=model,
         corpus=corpus,
         data=data,
-        results=results,
+        finished=finished,
+        record=record,
         engine=engine,  # type: ignore[arg-type]
         address=address,
         workers=workers,
@@ -82,7 +88,7 @@ def study(
     )
     if dry_run or (scale == "paper" and not confirm):
         plan = make_plan(config)
-        typer.echo("\n".join([*(graph_lines(plan) if dry_run else []), *cost_lines(plan)]))
+        typer.echo("\n".join([*(graph_lines(plan) + phase_lines(plan) if dry_run else []), *cost_lines(plan)]))
         if scale == "paper":
             typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")
         return
@@ -93,9 +99,13 @@ def study(
 
 def _run(plan: "Plan") -> None:
     from sparsebert.studies.progress import for_this_terminal
-    from sparsebert.studies.study import run_study
+    from sparsebert.studies.study import record, run_study
 
-    run_study(plan, for_this_terminal(f"study {plan.name}"))
+    try:
+        run_study(plan, for_this_terminal(f"study {plan.name}"))
+    finally:
+        # Also when time is up or a run failed: what is finished is kept.
+        record(plan)
     typer.echo(
         f"{plan.place.out}: study {plan.name}, scale {plan.graph.scale.name}, {len(plan.graph.runs)} runs finished"
     )
@@ -119,6 +129,15 @@ def graph_lines(plan: "Plan") -> list[str]:
         lines.append(f"{run.id[:8]}  {run.stage:<10} {run.condition.label(run.stage):<36} {state}{after}")
         if run.id in tasks:
             lines.append(f"          finetune   {', '.join(tasks[run.id])}")
+    return lines
+
+
+def phase_lines(plan: "Plan") -> list[str]:
+    """The order of what is missing, with the hours of one slot until each part is done."""
+    lines, hours = [f"order{'runs':>27} {'hours':>9} {'in all':>9}"], 0.0
+    for phase, cost in plan.by_phase().items():
+        hours += cost.hours
+        lines.append(f"  {phase.words:<24} {cost.runs:>5} {cost.hours:>9,.2f} {hours:>9,.2f}")
     return lines
 
 

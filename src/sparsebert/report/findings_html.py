@@ -49,7 +49,7 @@ def _row(finding: Finding, link: Link) -> Markup:
 def _effect(finding: Finding, link: Link) -> Markup:
     if finding.effect is None:
         return tag("td", "–", data_value="")  # noqa: RUF001
-    words = _signed(finding.effect, finding.unit)
+    words = signed(finding.effect, finding.unit)
     where = link(finding.runs)
     number = tag("a", words, href=where, data_runs=" ".join(finding.runs), class_="ours") if where else words
     return tag(
@@ -60,15 +60,17 @@ def _effect(finding: Finding, link: Link) -> Markup:
     )
 
 
-def _signed(value: float, unit: str | None) -> str:
+def signed(value: float, unit: str | None) -> str:
+    """With two or three decimals, and one digit of what these would show as zero."""
     digits = 2 if unit in ("points", "points a decade") else 3
-    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    is_tiny = value != 0 and abs(value) < 0.5 * 10**-digits
+    return (f"{value:+.1g}" if is_tiny else f"{value:+.{digits}f}").replace("-", "\N{MINUS SIGN}")
 
 
 def _interval_words(finding: Finding) -> Markup | None:
     if finding.low is None or finding.high is None:
         return None
-    words = f"{_signed(finding.low, finding.unit)} to {_signed(finding.high, finding.unit)}"
+    words = f"{signed(finding.low, finding.unit)} to {signed(finding.high, finding.unit)}"
     return tag("span", words, class_="range")
 
 
@@ -114,11 +116,11 @@ def _parts(finding: Finding) -> Markup | None:
 
 
 def _part(part: PartFinding) -> Markup:
-    low, high = _signed(part.low, part.unit), _signed(part.high, part.unit)
+    low, high = signed(part.low, part.unit), signed(part.high, part.unit)
     return tag(
         "tr",
         tag("th", part.name, scope="row"),
-        tag("td", f"{_signed(part.effect, part.unit)} {part.unit}"),
+        tag("td", f"{signed(part.effect, part.unit)} {part.unit}"),
         tag("td", f"{low} to {high}"),
         tag("td", str(part.pairs)),
         tag("td", f"{part.p:.2g}"),

@@ -65,7 +65,8 @@ def _cell(cell: Cell, has_paper: bool, link: Link) -> Markup:
     elif cell.value is not None:
         ours = tag("span", words, class_="ours")
     alone = cell.value is None and cell.paper is not None  # the paper's number needs no dash above it
-    below = tag("span", said(cell.paper, cell.digits), class_="paper") if has_paper else None
+    is_empty = cell.value is None and cell.paper is None
+    below = tag("span", said(cell.paper, cell.digits), class_="paper") if has_paper and not is_empty else None
     return tag(
         "td",
         tag("span", None if alone else ours, spread, below, class_="pair") if has_paper or spread else ours,
@@ -78,7 +79,7 @@ def _cell(cell: Cell, has_paper: bool, link: Link) -> Markup:
 def said(value: float | str | None, digits: int) -> str:
     if value is None:
         return "–"  # noqa: RUF001 - the dash of an empty cell
-    return value if isinstance(value, str) else f"{value:.{digits}f}"
+    return value if isinstance(value, str) else f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _raw(value: float | str | None) -> str:

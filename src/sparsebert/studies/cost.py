@@ -11,12 +11,12 @@ from sparsebert.files import read_json
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.jobs import Place
 from sparsebert.studies.runs import Run
+from sparsebert.studies.scales import MEAN_TOKENS
 from sparsebert.studies.sources import Sources, rows_of
 
 # Of what matrix products sustain, the share to expect of training; benchmarks/study_cost.py measures 0.67.
 EFFICIENCY = 0.6
 _SIZE, _PRODUCTS = 1024, 20  # of the matrices that are multiplied to measure it
-_FILLED = 0.4  # of a task's longest input, the share that an average row fills (batches are padded to their longest)
 _EVALUATION = 1 / 3  # a forward pass, of the three that a training step costs
 _SECONDS_A_RUN = 0.4  # loading, saving and checkpoints of the smallest model
 _SECONDS_A_PARAMETER = 2e-7  # the same for each parameter of a larger one
@@ -50,15 +50,16 @@ class Estimator:
             return 0.0
         if run.stage == "finetune":
             settings = dict(run.config["settings"])
-            length = float(settings.get("length") or _length_of(run.config["task"]))
-            train, dev = rows_of(run.config["task"], settings)
-            epochs = float(settings.get("num_epochs") or _epochs_of(run.config["task"]))
-            rows = train * epochs + dev * _EVALUATION
-            sequences = 4 if run.config["task"] == "swag" else 1
-            return rows * sequences * length * _FILLED * flops_per_token(shape, 0, int(length))
+            length = float(settings["length"])
+            train, dev = rows_of(settings)
+            rows = train * float(settings["num_epochs"]) + dev * _EVALUATION
+            sequences = 4 if settings["task"] == "swag" else 1
+            tokens = min(length, MEAN_TOKENS.get(settings["task"], length))  # SQuAD's windows are mostly full
+            return rows * sequences * tokens * flops_per_token(shape, 0, int(tokens))
         config = run.config
         tokens = float(config["batch_size"]) * float(config["length"])
-        steps = float(config["steps"]) + float(config["num_held_out"]) * _EVALUATION
+        looks = 2 if run.stage in ("base", "adapt") else 1  # at the held-out batches; these also look before they start
+        steps = float(config["steps"]) + looks * float(config["num_held_out"]) * _EVALUATION
         return steps * tokens * flops_per_token(shape, words, int(config["length"]))
 
     def seconds(self, run: Run) -> float:
@@ -120,15 +121,3 @@ def parameters(sources: Sources) -> float:
     shape = sources.shape
     width, inner = int(shape["hidden_size"]), int(shape["intermediate_size"])
     return int(shape["num_hidden_layers"]) * (4 * width**2 + 2 * width * inner) + sources.vocab_size * width
-
-
-def _length_of(task: str) -> int:
-    from sparsebert.tasks.table import find_task
-
-    return find_task(task).length
-
-
-def _epochs_of(task: str) -> int:
-    from sparsebert.tasks.table import find_task
-
-    return find_task(task).num_epochs

@@ -13,8 +13,9 @@ from sparsebert.errors import ConfigError, FileError, StudyError
 from sparsebert.files import read_json, sweep, write_json
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import name_of, names_in
-from sparsebert.studies.jobs import RESULT, Place
-from sparsebert.studies.runs import Run
+from sparsebert.studies.jobs import Place
+from sparsebert.studies.records import restore
+from sparsebert.studies.runs import RESULT, Run
 
 VERSION = 1
 _STUDY = "study.json"
@@ -81,21 +82,28 @@ def write_study(out: Path, description: dict[str, Any]) -> None:
     write_json(path, description)
 
 
-def take_results(runs: Iterable[Run], place: Place) -> int:
-    """Copy the small files of runs that another study folder has finished; how many were taken."""
+def take_finished(runs: Iterable[Run], place: Place) -> int:
+    """Bring in the small files of runs, all finished, that were finished elsewhere; how many were taken."""
     taken = 0
     for run in runs:
         own, result = place.folder(run.id), place.file(run.id, RESULT)
-        if result.parent == own or not result.is_file():
+        if place.finished is None or (own / RESULT).is_file():
             continue
         own.mkdir(parents=True, exist_ok=True)
-        for path in sorted(result.parent.iterdir()):
-            if path.is_file() and path.name not in _HEAVY:
-                shutil.copyfile(path, own / path.name)
-        # Last: its presence says that the run is done.
-        write_json(own / RESULT, read_json(result))
+        if result.is_file():
+            _copy_small(result.parent, own)
+        else:
+            restore(place.finished, run.id, own)
         taken += 1
     return taken
+
+
+def _copy_small(source: Path, own: Path) -> None:
+    for path in sorted(source.iterdir()):
+        if path.is_file() and path.name not in _HEAVY:
+            shutil.copyfile(path, own / path.name)
+    # Last: its presence says that the run is done.
+    write_json(own / RESULT, read_json(source / RESULT))
 
 
 def runs_to_make(graph: Graph, place: Place) -> list[Run]:
@@ -103,7 +111,7 @@ def runs_to_make(graph: Graph, place: Place) -> list[Run]:
     needed: set[str] = set()
     wanted: dict[str, set[str]] = {}
     for run in reversed(graph.runs.values()):
-        lacks = any(not place.file(run.id, name).exists() for name in wanted.get(run.id, ()))
+        lacks = any(not place.has(run.id, name) for name in wanted.get(run.id, ()))
         if place.is_finished(run.id) and not lacks:
             continue
         needed.add(run.id)

@@ -12,8 +12,11 @@ from sparsebert.gates import Soft, preset
 from sparsebert.studies.runs import Condition, Run, Stage
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.training.config import FREE_FIELDS, FitConfig
 
 _SQUAD = ("squad1", "squad2")
+_APART = FREE_FIELDS | {"num_steps", "warmup_steps", "seed"}
 
 
 class Graph:
@@ -85,16 +88,15 @@ class Graph:
     def finetune(self, adapted: Run, task: str) -> Run:
         """A task trained and scored from the weights of an adapted run, under its pattern."""
         scale = self.scale
-        settings = {**scale.finetune, **(scale.squad if task in _SQUAD else {})}
+        chosen = {**scale.finetune, **(scale.squad if task in _SQUAD else {})}
         # A stated pattern is built anew at the task's length; a found one comes with the model.
         pattern = adapted.config.get("pattern")
         stated = pattern if pattern is not None and "run" not in pattern else None
         config = {
-            "task": task,
-            "settings": settings,
+            "settings": FinetuneConfig(task, data="", model="", **chosen).determining(),
+            "loop": _loop(precision=scale.precision),
             "pattern": stated,
             "start": adapted.id,
-            "precision": scale.precision,
         }
         condition = replace(adapted.condition, task=task)
         data = {"task": self.sources.task_sha256[task]}
@@ -108,11 +110,11 @@ class Graph:
             "steps": steps,
             "warmup_steps": round(scale.warmup * steps),
             "learning_rate": rate,
+            "weight_decay": scale.weight_decay,
             "length": scale.length,
             "batch_size": scale.batch_size,
-            "micro_batches": scale.micro_batches,
             "dropout": scale.dropout,
-            "precision": scale.precision,
+            "loop": _loop(micro_batches=scale.micro_batches, precision=scale.precision),
             "num_held_out": scale.num_held_out,
             "shape": dict(scale.shape) if scale.model.startswith("scratch:") else {},
         }
@@ -145,6 +147,12 @@ class Graph:
         if self.study not in using:
             using.append(self.study)
         return known
+
+
+def _loop(**chosen: Any) -> dict[str, Any]:
+    """What else a result owes to the loop: every setting of fit() but steps and seed, which the run itself names."""
+    settings = FitConfig(num_steps=1, **chosen).as_json()
+    return {name: value for name, value in settings.items() if name not in _APART}
 
 
 def _from(start: list[Run]) -> dict[str, Any]:

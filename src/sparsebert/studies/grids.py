@@ -1,7 +1,7 @@
 """The paper's experiments, each a list of conditions and the tasks they are scored on."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sparsebert.errors import ConfigError
@@ -119,6 +119,27 @@ def make_graph(names: Iterable[str], scale: Scale, sources: Sources, threads: in
         graph.study = name
         STUDIES[name](graph)
     return graph
+
+
+# What says most for its cost comes first, and losses before scores: a study that is stopped has answered something.
+_MOST_USEFUL_FIRST = ("importance", "patterns", "diagonal", "ablation", "stages", "pruning")
+
+
+@dataclass(frozen=True, order=True)
+class Phase:
+    """Runs that are made before those of later phases; what a run depends on is never in a later one."""
+
+    is_scores: bool  # fine-tuning, which comes after all pre-training
+    place: int  # among the studies
+
+    @property
+    def words(self) -> str:
+        return f"{_MOST_USEFUL_FIRST[self.place]}: {'fine-tuning' if self.is_scores else 'pre-training'}"
+
+
+def phase_of(graph: Graph, run: Run) -> Phase:
+    """By the first study that uses it."""
+    return Phase(run.stage == "finetune", min(map(_MOST_USEFUL_FIRST.index, graph.studies[run.id])))
 
 
 def _seeds(graph: Graph) -> range:

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sparsebert.errors import RunInterruptedError, SparseBertError
-from sparsebert.studies.runs import Run
-
-RESULT = "result.json"
+from sparsebert.studies.records import recorded_files
+from sparsebert.studies.runs import RESULT, Run
 
 
 @dataclass(frozen=True)
@@ -18,21 +17,26 @@ class Place:
     model: str
     corpus: Path | None
     data: Path | None
-    results: Path | None = None  # another study folder, whose finished runs are taken over
+    finished: Path | None = None  # finished runs to take over: another study folder, or a folder of records
 
     def folder(self, run_id: str) -> Path:
         return self.out / "runs" / run_id
 
     def is_finished(self, run_id: str) -> bool:
-        """Here, or in the other study folder."""
-        return self.file(run_id, RESULT).is_file()
+        """Here, or among the runs to take over."""
+        return self.has(run_id, RESULT)
+
+    def has(self, run_id: str, name: str) -> bool:
+        """Whether a file of a finished run is there, or can be had from its record."""
+        recorded = self.finished is not None and name in recorded_files(self.finished, run_id)
+        return self.file(run_id, name).exists() or recorded
 
     def file(self, run_id: str, name: str) -> Path:
         """A file or folder that a finished run left: here, else in the other study folder."""
         own = self.folder(run_id) / name
-        if own.exists() or self.results is None:
+        if own.exists() or self.finished is None:
             return own
-        other = self.results / "runs" / run_id / name
+        other = self.finished / "runs" / run_id / name
         return other if other.exists() else own
 
 

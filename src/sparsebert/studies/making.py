@@ -19,11 +19,12 @@ from sparsebert.files import read_json, write_json
 from sparsebert.patterns import Pattern, prune, random
 from sparsebert.studies.folder import tidy
 from sparsebert.studies.importance_files import write_importance
-from sparsebert.studies.jobs import RESULT, Job
+from sparsebert.studies.jobs import Job
 from sparsebert.studies.recorded import Recorded
-from sparsebert.studies.runs import Run
+from sparsebert.studies.runs import RESULT, Run
 from sparsebert.studies.stated import stated_pattern
-from sparsebert.tasks.finetune import FinetuneConfig, prepare
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.finetune import prepare
 from sparsebert.text import TokenStore
 from sparsebert.training import FitConfig, Objective, fit
 from sparsebert.training.importance import AttentionObjective, ImportanceObjective, load_importance
@@ -116,6 +117,7 @@ def _pretraining(job: Job) -> PretrainingObjective:
         PretrainingBatches(store, split="held_out", seed=_HELD_OUT_SEED, batch_size=batch_size, length=length),
         num_held_out=int(config["num_held_out"]),
         learning_rate=float(config["learning_rate"]),
+        weight_decay=float(config["weight_decay"]),
         tokenizer=store.tokenizer(),
     )
 
@@ -173,18 +175,17 @@ def _make_finetune(job: Job, folder: Path) -> None:
         raise ConfigError("this study has no task files; give --data, the folder that holds the official folders")
     adapted = job.place.file(run.config["start"], "model")
     config = FinetuneConfig(
-        task=run.config["task"],
         data=str(job.place.data),
         model=str(adapted),
         seed=run.seed,
         **run.config["settings"],
-    ).resolved()
+    )
     stated = run.config["pattern"]
     pattern = None
     if stated is not None:
         heads = int(read_json(adapted / "config.json")["num_attention_heads"])
-        pattern = stated_pattern(stated, int(config.length or 0), heads)
-    loop = {"checkpoint_every": job.checkpoint_every, "precision": run.config["precision"]}
+        pattern = stated_pattern(stated, int(run.config["settings"]["length"]), heads)
+    loop = {**run.config["loop"], "checkpoint_every": job.checkpoint_every}
     prepared = prepare(config, folder, pattern=pattern, fit_settings=loop)
     _fit(job, folder, Recorded(prepared.objective, run.result_fields(), scores_task=True), prepared.config)
 
@@ -195,9 +196,8 @@ def _fit(job: Job, folder: Path, objective: Objective, config: FitConfig | None 
         num_steps=int(chosen["steps"]),
         seed=job.run.seed,
         warmup_steps=int(chosen["warmup_steps"]),
-        micro_batches=int(chosen["micro_batches"]),
-        precision=chosen["precision"],
         checkpoint_every=job.checkpoint_every,
+        **chosen["loop"],
     )
     fit(objective, config, folder, settings=_settings(job.run), progress=_UntilDeadline(job.deadline))
 

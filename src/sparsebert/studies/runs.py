@@ -12,6 +12,7 @@ Stage = Literal["base", "importance", "search", "prune", "adapt", "finetune"]
 # due. The git revision is left out of addresses on purpose: it would void hours of work at every commit.
 RECIPES: dict[Stage, int] = {"base": 1, "importance": 1, "search": 1, "prune": 1, "adapt": 1, "finetune": 1}
 
+RESULT = "result.json"  # of a run folder; written last
 _ID_DIGITS = 20  # 80 bits of the address name the folder
 
 

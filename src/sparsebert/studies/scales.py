@@ -22,6 +22,18 @@ OFFICIAL_ROWS: dict[str, tuple[int, int]] = {
     "squad1": (87_599, 10_570),
     "squad2": (130_319, 11_873),
 }
+# Tokens of an average row among the first 2,000 for training, by the vocabulary of bert-base-uncased.
+MEAN_TOKENS: dict[str, float] = {
+    "mnli": 40.1,
+    "qqp": 30.1,
+    "qnli": 49.4,
+    "sst2": 13.2,
+    "cola": 13.4,
+    "stsb": 21.7,
+    "mrpc": 53.5,
+    "rte": 66.6,
+    "swag": 24.0,
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,7 @@ class Scale:
     warmup: float = 0.1  # share of the steps
     learning_rate: float = 1e-4
     search_rate: float = 5e-5  # of the weights during a search
+    weight_decay: float = 0.01  # of pre-training
     dropout: float | None = None  # None: the model's own
     precision: Literal["float32", "bfloat16"] = "float32"  # of forward passes
     num_held_out: int = 8  # held-out batches the MLM loss is measured on
@@ -107,18 +120,29 @@ SCALES: dict[str, Scale] = {
     "laptop": Scale(
         name="laptop",
         model="minilm",
-        base_steps=400,
-        importance_steps=300,
-        search_steps=240,
-        adapt_steps=100,
-        num_held_out=16,
+        # Shorter than the paper's, as far as the border (4.1 %) leaves room for 95 % sparsity.
+        length=96,
+        batch_size=10,
+        base_steps=600,
+        importance_steps=200,
+        search_steps=80,
+        adapt_steps=36,
+        learning_rate=2e-4,
+        num_held_out=12,
         penalty_scale=3e-4,
-        seeds=2,
-        diagonal_tasks=("cola", "stsb", "mrpc", "rte", "sst2", "qnli", "swag", "squad1"),
+        seeds=3,
+        diagonal_tasks=("cola", "stsb", "mrpc", "rte"),
         pruning_tasks=("cola", "rte"),
-        pattern_tasks=("cola", "mrpc", "rte"),
-        finetune={"max_rows": 640, "max_dev_rows": 400, "batch_size": 16, "num_epochs": 2.0, "learning_rate": 5e-5},
-        squad={"max_rows": 320, "max_dev_rows": 160, "length": 256, "stride": 128},
+        pattern_tasks=("stsb",),
+        stage_tasks=("mrpc",),
+        finetune={
+            "length": 96,
+            "max_rows": 320,
+            "max_dev_rows": 400,
+            "batch_size": 16,
+            "num_epochs": 2.0,
+            "learning_rate": 5e-5,
+        },
     ),
     "paper": Scale(
         name="paper",

@@ -1,9 +1,9 @@
-"""Which run next: hand an engine what is ready, longest way to go first, until nothing is left."""
+"""Which run next: hand an engine what is ready, by phase and longest way to go first, until nothing is left."""
 
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from sparsebert.errors import RunInterruptedError, StudyError
 from sparsebert.studies.jobs import Job, Outcome, Place
@@ -40,8 +40,16 @@ class Watcher(Protocol):
 class Scheduler:
     """The runs that are left, who waits for whom, and how long each may take."""
 
-    def __init__(self, runs: Sequence[Run], seconds: Mapping[str, float], place: Place, checkpoint_every: int) -> None:
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        seconds: Mapping[str, float],
+        place: Place,
+        checkpoint_every: int,
+        phases: Mapping[str, Any] | None = None,  # run id to something that orders: smaller comes first
+    ) -> None:
         self.runs = {run.id: run for run in runs}
+        self.phases = phases or dict.fromkeys(self.runs, 0)
         self.place, self.checkpoint_every, self.seconds = place, checkpoint_every, dict(seconds)
         self.waits_for = {run.id: {one for one in run.depends if one in self.runs} for run in runs}
         self.urgency = self._urgencies()
@@ -77,9 +85,8 @@ class Scheduler:
         return (self.spent + say) / (self.planned + say)
 
     def _submit_ready(self, engine: Engine, deadline: float | None) -> None:
-        ready = sorted(
-            (one for one, others in self.waits_for.items() if not others), key=lambda one: -self.urgency[one]
-        )
+        ready = [one for one, others in self.waits_for.items() if not others]
+        ready.sort(key=lambda one: (self.phases[one], -self.urgency[one]))
         for one in ready[: max(0, engine.slots() - len(self.running))]:
             del self.waits_for[one]
             self.running[one] = time.monotonic()

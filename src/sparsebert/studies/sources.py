@@ -126,7 +126,7 @@ def task_hash(name: str, data: Path) -> str:
     return sha256(canonical_json([sha256_of_file(path) for path in paths if path.is_file()]).encode())
 
 
-def rows_of(task: str, settings: dict[str, Any]) -> tuple[int, int]:
+def rows_of(settings: dict[str, Any]) -> tuple[int, int]:
     """Training and dev rows of a fine-tuning run, at most."""
-    train, dev = OFFICIAL_ROWS[task]
-    return min(train, settings.get("max_rows") or train), min(dev, settings.get("max_dev_rows") or dev)
+    train, dev = OFFICIAL_ROWS[settings["task"]]
+    return min(train, settings["max_rows"] or train), min(dev, settings["max_dev_rows"] or dev)

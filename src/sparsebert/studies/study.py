@@ -18,13 +18,14 @@ from sparsebert.studies.folder import (
     make_ready,
     names_with_earlier,
     runs_to_make,
-    take_results,
+    take_finished,
     write_study,
 )
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.grids import make_graph, name_of, tasks_of
+from sparsebert.studies.grids import Phase, make_graph, name_of, phase_of, tasks_of
 from sparsebert.studies.jobs import Place
-from sparsebert.studies.runs import Run
+from sparsebert.studies.records import write_record
+from sparsebert.studies.runs import RESULT, Run
 from sparsebert.studies.scales import Scale, find_scale
 from sparsebert.studies.scheduler import Engine, Scheduler, Watcher
 from sparsebert.studies.sources import find_sources
@@ -42,7 +43,8 @@ class StudyConfig:
     model: str | None = None  # None: the scale's own
     corpus: Path | None = None  # None: the built-in text
     data: Path | None = None  # None: the built-in tasks
-    results: Path | None = None  # another study folder whose finished runs are taken over
+    finished: Path | None = None  # finished runs to take over: another study folder, or records
+    record: Path | None = None  # where finished runs are recorded
     engine: EngineName = "local"
     address: str | None = None  # of a Ray cluster; None: a local one
     workers: int | None = None  # processes; None: as many as there are processors for their threads
@@ -92,6 +94,13 @@ class Plan:
         """Of what is missing."""
         return self.estimator.total(self.missing)
 
+    def by_phase(self) -> dict[Phase, Cost]:
+        """What is missing, in the order in which it is made."""
+        phases: dict[Phase, list[Run]] = {}
+        for run in self.missing:
+            phases.setdefault(phase_of(self.graph, run), []).append(run)
+        return {phase: self.estimator.total(phases[phase]) for phase in sorted(phases)}
+
 
 def make_plan(config: StudyConfig) -> Plan:
     """Find sources, make the graph, and see what is missing; trains nothing, and no study.json is written."""
@@ -100,7 +109,7 @@ def make_plan(config: StudyConfig) -> Plan:
     names = names_with_earlier(config.name, out)
     sources = find_sources(scale, tasks_of(names, scale), out, _absolute(config.corpus), _absolute(config.data))
     graph = make_graph(names, scale, sources, config.threads)
-    place = Place(out, scale.model, sources.corpus, sources.data, _absolute(config.results))
+    place = Place(out, scale.model, sources.corpus, sources.data, _absolute(config.finished))
     chosen = estimator(graph, place, config.flops_per_second)
     return Plan(config, names, graph, place, runs_to_make(graph, place), chosen)
 
@@ -123,13 +132,14 @@ def run_study(plan: Plan, watcher: Watcher) -> None:
     """Make every missing run."""
     plan.graph.sources.require()
     missing = {run.id for run in plan.missing}
-    take_results([run for run in plan.graph.runs.values() if run.id not in missing], plan.place)
+    take_finished([run for run in plan.graph.runs.values() if run.id not in missing], plan.place)
     make_ready(plan.graph, plan.missing, plan.place)
     if not plan.missing:
         return
     config = plan.config
     seconds = {run.id: plan.estimator.seconds(run) for run in plan.missing}
-    scheduler = Scheduler(plan.missing, seconds, plan.place, plan.graph.scale.checkpoint_every)
+    phases = {run.id: phase_of(plan.graph, run) for run in plan.missing}
+    scheduler = Scheduler(plan.missing, seconds, plan.place, plan.graph.scale.checkpoint_every, phases)
     deadline = None if config.max_hours is None else time.time() + 3600 * config.max_hours
     engine = open_engine(config)
     is_done = False
@@ -141,6 +151,15 @@ def run_study(plan: Plan, watcher: Watcher) -> None:
         raise RunInterruptedError("the study was stopped; the same command goes on from here", signal.SIGINT) from error
     finally:
         engine.close(at_once=not is_done)
+
+
+def record(plan: Plan) -> int:
+    """Record what is finished, as small files; how many runs were new."""
+    into = plan.config.record
+    if into is None:
+        return 0
+    finished = [run for run in plan.graph.runs.values() if (plan.place.folder(run.id) / RESULT).is_file()]
+    return sum(write_record(run, plan.place.folder(run.id), into) for run in finished)
 
 
 def open_engine(config: StudyConfig) -> Engine:

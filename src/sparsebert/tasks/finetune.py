@@ -3,68 +3,30 @@
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tokenizers import Tokenizer
 
-from sparsebert.errors import ConfigError
 from sparsebert.files import canonical_json, sha256, sha256_of_file
 from sparsebert.model import load_model
 from sparsebert.patterns import Pattern
 from sparsebert.tasks.builtin import BUILTIN, write_builtin
-from sparsebert.tasks.fitting import Anchoring, pattern_for
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.fitting import pattern_for
 from sparsebert.tasks.folder import TaskFolder
 from sparsebert.tasks.items import make_items
 from sparsebert.tasks.objective import TaskObjective
 from sparsebert.tasks.reading import HUB, has_part, part_path, read_rows, subset
 from sparsebert.tasks.rows import ChoiceRow, QuestionRow, Row
-from sparsebert.tasks.table import WARMUP, Task, find_task
+from sparsebert.tasks.table import Task, find_task
 from sparsebert.text import load_tokenizer, train_tokenizer, vocabulary_hash
 from sparsebert.training import FitConfig, Result, Watcher, fit
 
 logger = logging.getLogger(__name__)
 
 _SCRATCH_VOCABULARY = 8000  # at most, for a model from scratch: its vocabulary comes from the task's own texts
-
-
-@dataclass(frozen=True)
-class FinetuneConfig:
-    """What defines a fine-tuning run; None takes the task's setting from the paper's appendix."""
-
-    task: str
-    data: str  # folder with the official folders, builtin:tasks, or hub:NAME
-    model: str
-    length: int | None = None  # tokens of an input
-    stride: int | None = None  # tokens by which SQuAD windows move on
-    batch_size: int | None = None  # items of a step
-    num_epochs: float | None = None
-    learning_rate: float = 2e-5
-    weight_decay: float = 0.01
-    warmup: float = WARMUP  # share of the steps
-    max_rows: int | None = None  # training rows, drawn by subset_seed
-    max_dev_rows: int | None = None  # dev rows of each section
-    subset_seed: int = 0  # not the run's seed: several seeds train on the same rows
-    skip_bad_rows: bool = False
-    anchor: Anchoring = "auto"
-    seed: int = 0
-
-    def resolved(self) -> "FinetuneConfig":
-        """With the task's own settings where none were given."""
-        task = find_task(self.task)
-        filled: dict[str, Any] = {
-            name: getattr(task, name)
-            for name in ("length", "stride", "batch_size", "num_epochs")
-            if getattr(self, name) is None
-        }
-        config = replace(self, **filled)
-        for name in ("length", "batch_size", "num_epochs", "learning_rate"):
-            if not getattr(config, name) > 0:
-                raise ConfigError(f"{name} is {getattr(config, name)!r}; expected a number above 0")
-        if not 0 <= config.warmup <= 1:
-            raise ConfigError(f"warmup is {config.warmup!r}; expected a share of the steps, from 0 to 1")
-        return config
 
 
 # Attaches a gate to the model, for so many steps; returns it and what ends the search: freeze(folder) -> pattern.

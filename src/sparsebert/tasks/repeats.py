@@ -9,7 +9,7 @@ from typing import Any
 
 from sparsebert.errors import ConfigError
 from sparsebert.files import write_json
-from sparsebert.tasks.finetune import FinetuneConfig
+from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.table import LEARNING_RATES, WEIGHT_DECAYS, find_task
 
 # Runs one configuration in a folder; gives the fields of its result.json.

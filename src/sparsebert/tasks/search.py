@@ -10,7 +10,8 @@ from sparsebert.errors import ConfigError
 from sparsebert.gates import Diagonal
 from sparsebert.model import attach, detach
 from sparsebert.patterns import Anchor, Pattern
-from sparsebert.tasks.finetune import FinetuneConfig, prepare
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.finetune import prepare
 from sparsebert.training import Result, Watcher, fit
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-_LETTER, _HEIGHT = 5.1, 9.0  # of the chart's small type
+_LETTER, _HEIGHT = 5.4, 9.0  # of the chart's small type
 _GAP = 6.0
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
@@ -11,7 +11,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 def place_labels(
     named: Sequence[tuple[float, float, str]], dots: Sequence[tuple[float, float]], frame: Box
 ) -> list[tuple[float, float, str]]:
-    """Left end and baseline of each name; a name that fits nowhere goes to the right, over what is there."""
+    """Left end and baseline of each name; one that fits nowhere goes where it covers least."""
     taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in dots]
     placed = []
     for x, y, name in sorted(named):
@@ -25,9 +25,12 @@ def place_labels(
             (x - width - 2, y - _GAP),
             (x - width / 2, y - _GAP - _HEIGHT),
             (x - width / 2, y + _GAP + 2 * _HEIGHT),
+            (x - _GAP - width, y + 3 + _HEIGHT),
+            (x - _GAP - width, y + 3 - _HEIGHT),
         ]
         inside = [one for one in candidates if _within(_box(one, width), frame)] or candidates[:1]
-        left, base = next((one for one in inside if not _hits(_box(one, width), taken)), inside[0])
+        covered = [_hits(_box(one, width), taken) for one in inside]
+        left, base = inside[covered.index(min(covered))]
         taken.append(_box((left, base), width))
         placed.append((round(left, 1), round(base, 1), name))
     return placed
@@ -42,5 +45,5 @@ def _within(box: Box, frame: Box) -> bool:
     return box[0] >= frame[0] and box[1] >= frame[1] and box[2] <= frame[2] and box[3] <= frame[3]
 
 
-def _hits(box: Box, taken: Sequence[Box]) -> bool:
-    return any(box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3] for other in taken)
+def _hits(box: Box, taken: Sequence[Box]) -> int:
+    return sum(box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3] for other in taken)

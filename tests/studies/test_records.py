@@ -1,0 +1,110 @@
+"""Records: finished runs as small files, and a study that takes them over."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sparsebert.errors import FileError
+from sparsebert.files import read_json, write_json
+from sparsebert.patterns import star
+from sparsebert.report.writing import write_report
+from sparsebert.studies import folder
+from sparsebert.studies.graph import Graph
+from sparsebert.studies.jobs import Place
+from sparsebert.studies.progress import Lines
+from sparsebert.studies.records import record_of, recorded_files, restore, write_record
+from sparsebert.studies.runs import Run
+from sparsebert.studies.study import planned, record, run_study
+from tests.studies.conftest import small_config
+
+GraphOf = Callable[..., Graph]
+
+
+def _finish(run: Run, into: Path) -> None:
+    """What a run would leave, a pattern and weights among it."""
+    star(8).save(into / "pattern.safetensors")
+    (into / "metrics.jsonl").write_text("{}\n")
+    (into / "model").mkdir()
+    (into / "model" / "model.safetensors").write_bytes(b"weights")
+    write_json(into / "run.json", {"settings": {"address": run.address}})
+    write_json(into / "result.json", {**run.result_fields(), "sparsity": 0.1 + 0.2})
+
+
+def _record_all(graph: Graph, out: Path, into: Path) -> None:
+    for run in graph.runs.values():
+        (out / "runs" / run.id).mkdir(parents=True)
+        _finish(run, out / "runs" / run.id)
+        assert write_record(run, out / "runs" / run.id, into)
+
+
+def test_a_record_gives_back_the_same_bytes_without_weights_and_steps(graph_of: GraphOf, tmp_path: Path) -> None:
+    run = next(run for run in graph_of("pruning").runs.values() if run.stage == "prune")
+    made, into = tmp_path / "made", tmp_path / "kept"
+    made.mkdir()
+    _finish(run, made)
+    assert write_record(run, made, into)
+    assert not write_record(run, made, into)
+    restore(into, run.id, tmp_path / "back")
+    names = {path.name for path in (tmp_path / "back").iterdir()}
+    assert names == recorded_files(into, run.id) == {"pattern.safetensors", "run.json", "result.json"}
+    for name in names:
+        assert (tmp_path / "back" / name).read_bytes() == (made / name).read_bytes()
+
+
+def test_what_words_describe_is_not_recorded_again(graph_of: GraphOf, tmp_path: Path) -> None:
+    graph = graph_of("patterns")
+    _record_all(graph, tmp_path / "out", tmp_path / "kept")
+    for run in graph.runs.values():
+        assert ("pattern.safetensors" in recorded_files(tmp_path / "kept", run.id)) == (run.stage == "search")
+
+
+def test_only_what_a_missing_run_needs_is_made_again(graph_of: GraphOf, tmp_path: Path) -> None:
+    graph, kept = graph_of("pruning"), tmp_path / "kept"
+    _record_all(graph, tmp_path / "theirs", kept)
+    place = Place(tmp_path / "ours", "m", None, None, kept)
+    assert folder.runs_to_make(graph, place) == []
+    lost = next(r for r in graph.runs.values() if r.stage == "adapt" and r.condition.method == "p")
+    record_of(kept, lost.id).unlink()
+    again = folder.runs_to_make(graph, place)
+    # The pruned pattern is in its record; only the weights that the run starts from are not.
+    assert [run.stage for run in again] == ["base", "adapt"]
+    assert not (tmp_path / "ours").exists()
+    others = [run for run in graph.runs.values() if run not in again]
+    assert folder.take_finished(others, place) == len(others)
+    assert folder.take_finished(others, place) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 2}, "is no record"),
+        ({"id": "another"}, "is no record"),
+        ({"files": {"../run.json": {}}}, "is no record"),
+        ({"packed": {"weights.bin": ""}}, "is no record"),
+        ({"packed": {"pattern.safetensors": "%"}}, "is damaged"),
+        ({"packed": {"pattern.safetensors": "bm90IGNvbXByZXNzZWQ="}}, "is damaged"),
+        ({"packed": {"pattern.safetensors": "/Td6WFo="}}, "cut off"),
+    ],
+)
+def test_a_bad_record_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
+    write_json(tmp_path / "a.json", {"version": 1, "id": "a", "files": {}, "packed": {}, **change})
+    with pytest.raises(FileError, match=words):
+        restore(tmp_path, "a", tmp_path / "run")
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.long
+def test_a_recorded_study_makes_nothing_again_and_gives_the_same_report(small_study: Path, tmp_path: Path) -> None:
+    corpus, kept = small_study.parent / "text", tmp_path / "kept"
+    with planned(small_config(small_study, corpus, record=kept)) as plan:
+        assert record(plan) == len(plan.graph.runs)
+    there = tmp_path / "there"
+    with planned(small_config(there, corpus, finished=kept)) as plan:
+        assert plan.missing == []
+        run_study(plan, Lines("recorded"))
+    assert read_json(there / "study.json") == read_json(small_study / "study.json")
+    for study in (small_study, there):
+        write_report(study, study / "report.html")
+    assert (there / "report.html").read_bytes() == (small_study / "report.html").read_bytes()
+    assert not list(there.glob("runs/*/model"))
