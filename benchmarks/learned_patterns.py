@@ -23,17 +23,14 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import torch
+from recipes import held_out_loss
 
 from sparsebert import Pattern, patterns
-from sparsebert.batches import PretrainingBatches
 from sparsebert.cli.pretraining_run import resolve, train
 from sparsebert.files import read_json
-from sparsebert.model import load_model, running
 from sparsebert.text import TokenStore
 from sparsebert.training.gate_runs import GateRun, run_gate
 from sparsebert.training.importance import load_importance
-from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.progress import for_this_terminal
 
 HEADS = 12
@@ -128,13 +125,8 @@ class Comparison:
 
     def base_loss(self, pattern: Pattern | None) -> float:
         """Held-out MLM loss of the base's weights under a pattern."""
-        store = TokenStore.open(self.corpus)
-        batches = PretrainingBatches(store, split="held_out", seed=self.seed, batch_size=self.rows, length=self.length)
-        model = load_model(str(self.out / "base" / "model"), "pretraining").eval()
-        source = corpus_parts(store, batch_size=self.rows, length=self.length, seed=self.seed)
-        objective = PretrainingObjective(model, source, batches, num_held_out=self.held_out)
-        with torch.no_grad(), running(model, pattern):
-            return objective.evaluate(0)["mlm_loss"]
+        store, sizes = TokenStore.open(self.corpus), (self.rows, self.length)
+        return held_out_loss(self.out / "base", store, pattern, *sizes, seed=self.seed, batches=self.held_out)
 
     def dense(self) -> tuple[float, float]:
         """Before and after the two phases without a pattern."""

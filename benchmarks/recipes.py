@@ -32,12 +32,21 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
-def held_out_loss(folder: Path, store: TokenStore, pattern: Pattern | None, rows: int, length: int) -> float:
-    """MLM loss of the base weights under a pattern."""
-    batches = PretrainingBatches(store, split="held_out", seed=0, batch_size=rows, length=length)
+def held_out_loss(
+    folder: Path,
+    store: TokenStore,
+    pattern: Pattern | None,
+    rows: int,
+    length: int,
+    *,
+    seed: int = 0,
+    batches: int = 16,
+) -> float:
+    """MLM loss of a run's weights under a pattern."""
+    held_out = PretrainingBatches(store, split="held_out", seed=seed, batch_size=rows, length=length)
     model = load_model(str(folder / "model"), "pretraining").eval()
-    source = corpus_parts(store, batch_size=rows, length=length, seed=0)
-    objective = PretrainingObjective(model, source, batches, num_held_out=16)
+    source = corpus_parts(store, batch_size=rows, length=length, seed=seed)
+    objective = PretrainingObjective(model, source, held_out, num_held_out=batches)
     with torch.no_grad(), running(model, pattern):
         return objective.evaluate(0)["mlm_loss"]
 

@@ -94,15 +94,6 @@ SB_INLINE Vec<float> first_lanes(Vec<float> v, int count, float rest) {
 SB_INLINE Vec<double> first_lanes(Vec<double> v, int count, double rest) {
   return lanes_below<double, int64_t>(v, count, rest, std::make_integer_sequence<int, Simd<double>::width>());
 }
-// The first `count` lanes to memory, nothing after them.
-template <class T>
-SB_INLINE void store_first(T* to, Vec<T> v, int count) {
-#if SB_VECTOR_BYTES == 64
-  if constexpr (sizeof(T) == 4) return _mm512_mask_storeu_ps(to, __mmask16((1u << count) - 1), (__m512)v);
-#endif
-  if (count >= Simd<T>::width) return store(to, v);
-  for (int k = 0; k < count; ++k) to[k] = v[k];
-}
 SB_INLINE void prefetch(const void* address) { __builtin_prefetch(address, 0, 2); }
 
 // Sums across the lanes of several vectors at once -----------------------------------------------------------------

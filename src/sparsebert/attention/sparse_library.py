@@ -104,8 +104,8 @@ def library() -> ctypes.CDLL:
 def _keep_freed_memory() -> None:
     """Have glibc hold on to freed results of up to 32 MiB, 256 MiB in all, for the next call.
 
-    It would hand them back to the system, which clears every page before it lends it out again: a third of the time
-    of a whole training step's attention. Whoever set the allocator in the environment is left alone.
+    It would hand them back to the system, which clears every page before it lends it out again: 8 to 21 % of a forward
+    and backward pass (docs/decisions/kernel-design.md). Whoever set the allocator in the environment is left alone.
     """
     trim_threshold, mmap_threshold = -1, -3  # glibc's names for them; other allocators have no mallopt, or ignore it
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
