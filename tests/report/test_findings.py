@@ -8,7 +8,7 @@ from pathlib import Path
 from sparsebert.report import margins
 from sparsebert.report.claims import CLAIMS
 from sparsebert.report.findings import judge, write_findings
-from sparsebert.report.study import Study, load_study
+from sparsebert.report.study import Run, Study, load_study
 from tests.report.synthetic import NOTHING, Effects, World, make_study, write_study
 
 QUIET = {"noise": 0.05, "seed_noise": 0.02}
@@ -70,6 +70,23 @@ def test_non_inferiority_allows_what_the_margin_allows() -> None:
     study = make_study(World(effects=Effects(no_diagonal=-0.3, random_drop=-0.3), seeds=4, **QUIET))
     assert verdicts(study)[4] == "reproduced"
     assert verdicts(study)[5] == "reproduced"
+
+
+def test_the_loss_decides_and_scores_stand_beside_it() -> None:
+    """Scores that say the contrary of the losses do not change a verdict, but are told; without losses they decide."""
+    study = make_study(World(seeds=4, **QUIET))
+    turned = tuple(_with_score(run, 200.0 - run.score) if run.score is not None else run for run in study.runs)
+    pruning = {finding.number: finding for finding in judge(replace(study, runs=turned))}[6]
+    assert (pruning.verdict, pruning.by_score) == ("reproduced", "not reproduced")
+    assert {part.unit for part in pruning.parts if part.decides} == {"nats"}
+    assert {part.unit for part in pruning.parts if not part.decides} == {"points"}
+    scored = tuple(run for run in turned if run.stage != "adapt")
+    pruning = {finding.number: finding for finding in judge(replace(study, runs=scored))}[6]
+    assert (pruning.verdict, pruning.by_score) == ("not reproduced", None)
+
+
+def _with_score(run: Run, score: float) -> Run:
+    return replace(run, result={**(run.result or {}), "score": score})
 
 
 def test_verdicts_are_rarely_wrong_where_there_is_nothing() -> None:

@@ -29,11 +29,12 @@ class PartFinding:
     seeds: int
     pairs: int
     p: float
+    decides: bool  # False: a task's score, beside a held-out loss
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of the findings table; of several parts the weakest speaks for the claim."""
+    """A row of the findings table; of several parts that decide the weakest speaks for the claim."""
 
     claim: str
     number: int
@@ -46,6 +47,7 @@ class Finding:
     test: str
     margin: float | None
     verdict: Verdict
+    by_score: Verdict | None  # what the scores of tasks alone would say, where the loss decides
     runs: tuple[str, ...]
     kind: str
     p: float | None  # after Holm
@@ -56,8 +58,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Judged:
+    """A claim and its comparisons: those that decide, and scores beside a loss, which do not."""
+
     claim: Claim
     parts: tuple[tuple[Part, Estimate], ...]
+    beside: tuple[tuple[Part, Estimate], ...] = ()
 
     @property
     def weakest(self) -> tuple[Part, Estimate] | None:
@@ -97,16 +102,23 @@ def as_json(finding: Finding) -> dict[str, Any]:
 
 
 def _estimate(claim: Claim, study: Study) -> _Judged:
-    parts = [part for part in claim.parts(study) if part.values]
-    return _Judged(
-        claim, tuple((part, estimate(part.values, bound=part.bound, ceiling=part.ceiling)) for part in parts)
-    )
+    found = [
+        (part, estimate(part.values, bound=part.bound, ceiling=part.ceiling))
+        for part in claim.parts(study)
+        if part.values
+    ]
+    # The primary endpoint is the held-out loss, which every condition has: docs/decisions/statistics.md.
+    has_loss = any(part.unit == "nats" for part, _ in found)
+    deciding = tuple(one for one in found if one[0].unit == "nats" or not has_loss)
+    return _Judged(claim, deciding, tuple(one for one in found if one not in deciding))
 
 
 def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Finding:
     claim, weakest = judged.claim, judged.weakest
     verdict, note = _verdict(judged, p, p_against, study)
+    aside = _Judged(claim, judged.beside)
     part, found = weakest or (None, None)
+    everything = (*judged.parts, *judged.beside)
     return Finding(
         claim=claim.name,
         number=claim.number,
@@ -119,13 +131,16 @@ def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Findi
         test=_TESTS[claim.kind],
         margin=dict(claim.margin).get(part.unit) if part else None,
         verdict=verdict,
-        runs=tuple(dict.fromkeys(id_ for each, _ in judged.parts for id_ in each.runs)),
+        by_score=_verdict(aside, aside.p, aside.p_against, study)[0] if aside.parts else None,
+        runs=tuple(dict.fromkeys(id_ for each, _ in everything for id_ in each.runs)),
         kind=claim.kind,
         p=p if judged.parts else None,
         weakest=None if part is None else part.name,
         parts=tuple(
-            PartFinding(each.name, f.effect, f.low, f.high, each.unit, f.seeds, f.pairs, f.p)
-            for each, f in judged.parts
+            PartFinding(
+                each.name, f.effect, f.low, f.high, each.unit, f.seeds, f.pairs, f.p, number < len(judged.parts)
+            )
+            for number, (each, f) in enumerate(everything)
         ),
         note=note,
     )

@@ -41,6 +41,7 @@ def _row(finding: Finding, link: Link) -> Markup:
             "td",
             tag("span", finding.verdict, class_=f"verdict {finding.verdict.replace(' ', '-')}"),
             tag("span", finding.note, class_="why") if finding.note else None,
+            tag("span", f"by scores alone: {finding.by_score}", class_="why") if finding.by_score else None,
             data_value=finding.verdict,
         ),
     )
@@ -103,14 +104,16 @@ def _parts(finding: Finding) -> Markup | None:
         return None
     margin = f" The margin is {finding.margin:g} ({finding.unit})." if finding.margin is not None else ""
     p = "" if finding.p is None else f" p = {finding.p:.3g} after Holm."
-    weakest = f" The weakest of {len(finding.parts)} speaks for the claim." if len(finding.parts) > 1 else ""
+    deciding = sum(part.decides for part in finding.parts)
+    weakest = f" The weakest of {deciding} speaks for the claim." if deciding > 1 else ""
+    beside = " Held-out loss decides; scores of tasks stand beside it." if deciding < len(finding.parts) else ""
     rows = [_part(part) for part in finding.parts]
     titles = ("Comparison", "Effect", "Interval", "Pairs", "p")
     table = tag("table", tag("thead", tag("tr", *(tag("th", title) for title in titles))), tag("tbody", *rows))
     return tag(
         "details",
         tag("summary", f"{finding.kind}, {len(finding.parts)} comparison{'s' if len(finding.parts) > 1 else ''}"),
-        tag("p", join(finding.test, ".", margin, p, weakest), class_="caption"),
+        tag("p", join(finding.test, ".", margin, p, weakest, beside), class_="caption"),
         tag("div", table, class_="scroll"),
     )
 

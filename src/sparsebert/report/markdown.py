@@ -38,13 +38,14 @@ def _key(table: Table) -> str:
 
 
 def _findings(findings: list[Finding]) -> Iterator[str]:
-    yield "| # | claim | effect | 95 % interval | unit | seeds | verdict |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| # | claim | effect | 95 % interval | unit | seeds | verdict | by scores alone |"
+    yield "|---|---|---|---|---|---|---|---|"
     for one in findings:
         effect = "" if one.effect is None else f"{one.effect:+.3f}"
         interval = "" if one.low is None or one.high is None else f"{one.low:+.3f} to {one.high:+.3f}"
         words = f"{one.verdict} ({one.note})" if one.note else one.verdict
-        cells = (str(one.number), one.statement, effect, interval, one.unit or "", str(one.seeds), words)
+        numbers = (effect, interval, one.unit or "", str(one.seeds))
+        cells = (str(one.number), one.statement, *numbers, words, one.by_score or "")
         yield f"| {' | '.join(plain(cell) for cell in cells)} |"
 
 
