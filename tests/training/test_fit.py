@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sparsebert.errors import ConfigError, FileError, RunInterruptedError, TrainingError
-from sparsebert.training import Losses, Objective, fit
+from sparsebert.training import Losses, Objective, fit, precision
 from sparsebert.training.run_folder import RunFolder
 from tests.training.cases import Regression, outcome, short_fit
 
@@ -219,7 +219,28 @@ def test_event_files_are_written_when_asked_for(tmp_path: Path) -> None:
     assert list((tmp_path / "tensorboard").glob("events*"))
 
 
-def test_bfloat16_trains_with_float32_weights(tmp_path: Path) -> None:
+@pytest.fixture
+def processor(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes the trial product of bfloat16 something else, on a processor that says it has AMX."""
+
+    def pretend(product: str) -> None:
+        monkeypatch.setattr(precision, "_advertises_amx", lambda: True)
+        monkeypatch.setattr(precision, "_PRODUCT", product)
+        precision.require_bfloat16.cache_clear()
+
+    yield pretend
+    precision.require_bfloat16.cache_clear()
+
+
+def test_bfloat16_is_refused_where_a_product_kills_the_process(tmp_path: Path, processor: Any) -> None:
+    processor("import os; os.kill(os.getpid(), 4)")
+    with pytest.raises(ConfigError, match="ONEDNN_MAX_CPU_ISA"):
+        fit(Regression(), short_fit(num_steps=2, precision="bfloat16"), tmp_path)
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_bfloat16_trains_with_float32_weights(tmp_path: Path, processor: Any) -> None:
+    processor("pass")  # products as small as these do not reach AMX
     objective = Regression()
     fit(objective, short_fit(num_steps=2, precision="bfloat16"), tmp_path)
     assert all(parameter.dtype == torch.float32 for parameter in objective.parameters())

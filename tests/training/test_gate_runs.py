@@ -32,6 +32,17 @@ def test_an_importance_run_leaves_p_a_table_a_sentence_and_a_figure(docs_corpus:
     assert load_model(str(tmp_path / "model")).pattern is None
 
 
+def test_with_a_head_start_the_gate_learns_in_the_last_steps_only(docs_corpus: Path, tmp_path: Path) -> None:
+    """AdamW's first step is as long as its rate: one step of the gate moves it that far, two may move it further."""
+    moved = {}
+    for share in (0.0, 0.5):
+        run = tiny_run(docs_corpus, "soft", steps=2, head_start=share, rate=0.03, warmup_steps=0)
+        run_gate(run, tmp_path / str(share))
+        moved[share] = float(gates.load(tmp_path / str(share) / "gate.safetensors").logits().detach().abs().max())
+    assert moved[0.5] == pytest.approx(0.03, rel=1e-3)
+    assert moved[0.0] == pytest.approx(0.06, rel=1e-1)
+
+
 def test_attention_maps_are_distributions_over_keys(docs_corpus: Path, tmp_path: Path) -> None:
     run_gate(tiny_run(docs_corpus, "attention"), tmp_path)
     values = load_importance(tmp_path)
@@ -87,13 +98,17 @@ class _StopsAfter:
         pass
 
 
-def test_a_search_that_was_broken_off_ends_with_the_bits_of_one_that_was_not(docs_corpus: Path, tmp_path: Path) -> None:
-    run = tiny_run(docs_corpus, "structured", sparsity=0.7, steps=5, checkpoint_every=2)
+@pytest.mark.parametrize(("kind", "changes"), [("structured", {"sparsity": 0.7}), ("soft", {"head_start": 0.6})])
+def test_a_run_that_was_broken_off_ends_with_the_bits_of_one_that_was_not(
+    docs_corpus: Path, tmp_path: Path, kind: str, changes: dict[str, Any]
+) -> None:
+    run = tiny_run(docs_corpus, kind, steps=5, checkpoint_every=2, **changes)
     run_gate(run, tmp_path / "whole")
     with pytest.raises((KeyboardInterrupt, RunInterruptedError)):
         run_gate(run, tmp_path / "broken", _StopsAfter(4))
     assert run_gate(run, tmp_path / "broken").resumed_from in (2, 4)
-    for name in ("gate.safetensors", "pattern.safetensors", "metrics.jsonl", "result.json", "model/model.safetensors"):
+    names = ["gate.safetensors", "metrics.jsonl", "result.json", "model/model.safetensors"]
+    for name in [*names, "pattern.safetensors"] if kind == "structured" else names:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
 
 
@@ -129,6 +144,7 @@ def test_two_levels_move_alpha_by_batches_of_its_own(docs_corpus: Path, tmp_path
         {"sparsity": 0.9, "preset": "best"},
         {"sparsity": 0.999},
         {"sparsity": 0.9, "kind": "banded"},
+        {"kind": "soft", "head_start": 1.0},
     ],
 )
 def test_settings_that_cannot_be_are_refused(docs_corpus: Path, tmp_path: Path, changes: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from sparsebert.training.config import FitConfig
 from sparsebert.training.events import EventWriter
 from sparsebert.training.launch import Ranks, joined
 from sparsebert.training.objective import Objective
+from sparsebert.training.precision import require_bfloat16
 from sparsebert.training.progress import Silent, Watcher
 from sparsebert.training.run_folder import RunFolder
 from sparsebert.training.update import Report, Updater
@@ -56,6 +57,8 @@ def fit(
     run = RunFolder(Path(folder))
     with joined(config.peer_timeout) as ranks, _claim(run, ranks), _own_draws(ranks), signals.remembered() as got:
         config = config.for_ranks(ranks.count)
+        if config.precision == "bfloat16" and ranks.device.type == "cpu":
+            require_bfloat16()
         threads = run.begin(config, settings or {}, ranks.count) if ranks.is_main else None
         torch.set_num_threads(ranks.agree(threads))
         fields = ranks.agree(run.result() if ranks.is_main else None)

@@ -48,6 +48,7 @@ class GateRun:
     levels: int = 1  # 2: alpha on batches of its own (first-order DARTS)
     diagonal: Diagonal = "learned"
     anchor: Anchor = "position"
+    head_start: float = 0.0  # importance: share of the steps in which only the weights learn
     gate: dict[str, Any] = field(default_factory=dict)  # settings that differ from the preset
     fit: dict[str, Any] = field(default_factory=dict)  # settings that differ from the loop's defaults
 
@@ -58,6 +59,8 @@ class GateRun:
             raise ConfigError(f"diagonal is {self.diagonal!r}; expected one of {', '.join(get_args(Diagonal))}")
         if self.levels not in (1, 2):
             raise ConfigError(f"levels is {self.levels}; expected 1 or 2")
+        if not 0.0 <= self.head_start < 1.0:
+            raise ConfigError(f"head_start is {self.head_start}; expected a share of the steps, from 0 to below 1")
         is_search = self.kind in ("structured", "unstructured")
         if is_search and self.sparsity is None and not self.penalty:
             raise ConfigError("a search needs --sparsity S or --penalty X; without either nothing would be dropped")
@@ -146,7 +149,9 @@ def _objective(run: GateRun, store: Any) -> Any:
     heads = pretraining.model.config.num_attention_heads
     common: dict[str, Any] = {"steps": run.steps, "seed": run.seed, "anchor": run.anchor, **run.gate}
     if run.kind == "soft":
-        return ImportanceObjective(pretraining, gates.Soft(run.length, heads, **common), seed=run.seed)
+        gate_from = int(run.head_start * run.steps)
+        soft = gates.Soft(run.length, heads, **common)
+        return ImportanceObjective(pretraining, soft, seed=run.seed, gate_from=gate_from)
     cls = gates.Structured if run.kind == "structured" else gates.Unstructured
     gate = cls(run.length, heads, sparsity=run.sparsity, penalty=run.penalty, settings=run.preset, **common)
     return SearchObjective(

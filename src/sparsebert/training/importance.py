@@ -20,15 +20,20 @@ ATTENTION = "attention.safetensors"
 
 
 class ImportanceObjective(Objective):
-    """Pre-training under a soft gate without a penalty; ends with the table of categories."""
+    """Pre-training under a soft gate without a penalty; ends with the table of categories.
 
-    def __init__(self, pretraining: PretrainingObjective, gate: Soft, *, seed: int) -> None:
+    gate_from: the step from which on the gate learns. Before it every entry weighs the same, so that this is plain
+    pre-training: what a gate learns under heads that know nothing yet is noise.
+    """
+
+    def __init__(self, pretraining: PretrainingObjective, gate: Soft, *, seed: int, gate_from: int = 0) -> None:
         super().__init__()
-        self.pretraining, self.gate, self.seed = pretraining, gate, seed
+        self.pretraining, self.gate, self.seed, self.gate_from = pretraining, gate, seed, gate_from
         attach(pretraining.model, gate)
 
     def forward(self, step: int, micro: int) -> Losses:
         self.pretraining.micro_batches = self.micro_batches
+        self.gate.requires_grad_(step >= self.gate_from)
         self.gate.resample(self.seed, step)
         losses: Losses = self.pretraining(step, micro)
         return losses

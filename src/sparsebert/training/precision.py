@@ -1,0 +1,26 @@
+"""Can this processor do what it says? Some virtual machines advertise AMX and die of its first instruction."""
+
+import functools
+import subprocess
+import sys
+from pathlib import Path
+
+from sparsebert.errors import ConfigError
+
+# Large enough that the product is handed to oneDNN's fastest path.
+_PRODUCT = "import torch; torch.ones(64, 384, dtype=torch.bfloat16) @ torch.ones(384, 384, dtype=torch.bfloat16)"
+
+
+@functools.cache
+def require_bfloat16() -> None:
+    """Refuse bfloat16 on a processor where a product in it ends the process: tried in a process of its own."""
+    if _advertises_amx() and subprocess.run([sys.executable, "-c", _PRODUCT], check=False).returncode < 0:
+        raise ConfigError(
+            "a product in bfloat16 is an illegal instruction on this processor, although it advertises AMX; set "
+            "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment, or leave precision at float32"
+        )
+
+
+def _advertises_amx() -> bool:
+    about = Path("/proc/cpuinfo")  # of Linux
+    return about.exists() and " amx_tile" in about.read_text()
