@@ -13,6 +13,7 @@ from tests.faults.scorecard.commands import start
 from tests.faults.scorecard.row import Figures, Row, Trial, require
 
 _SECONDS = float(os.environ.get("SPARSEBERT_SOAK_SECONDS", "3600"))
+_OTHERS = int(os.environ.get("SPARSEBERT_SOAK_OTHERS", os.cpu_count() or 1))  # 0 where the machine has other work
 _WARM = 0.1  # share of the time after which memory should have settled
 _MOST_GROWTH = 0.01
 _SHORT = 20  # steps of the undisturbed run that losses are compared with
@@ -41,14 +42,15 @@ def soaked(trial: Trial) -> Figures:
     steps = 10**6  # more than there is time for: the rates fall with the share of steps done, as good as not at all
     child = start(_search(corpus, out, steps), log)
     forked = multiprocessing.get_context("fork")
-    others = [forked.Process(target=_load, daemon=True) for _ in range(os.cpu_count() or 1)]
+    others = [forked.Process(target=_load, daemon=True) for _ in range(_OTHERS)]
     for other in others:
         other.start()
-    samples = []
+    samples, loads = [], []
     try:
         began = time.monotonic()
         while time.monotonic() - began < _SECONDS:
             time.sleep(max(1.0, _SECONDS / 200))
+            loads.append(os.getloadavg()[0])
             samples.append((time.monotonic() - began, _memory(child), len(list(Path(f"/proc/{child}/fd").iterdir()))))
         os.kill(child, 15)
         require(ended(child) == 143, f"the search ended otherwise: {log.read_text()[-300:]}")
@@ -62,7 +64,8 @@ def soaked(trial: Trial) -> Figures:
     require(growth < _MOST_GROWTH, f"memory grew by {growth:.2%}")
     require(files <= 0, f"{files} more files are open than at the beginning")
     _compare_losses(trial, out, steps)
-    return {"growth": growth, "steps": _steps(out), "minutes": _SECONDS / 60}
+    load = sum(loads) / len(loads)
+    return {"growth": growth, "steps": _steps(out), "minutes": _SECONDS / 60, "load": load}
 
 
 def _compare_losses(trial: Trial, out: Path, steps: int) -> None:
@@ -105,7 +108,8 @@ ROWS = [
         set_up,
         unit="runs",
         words=lambda figures: (
-            f"{figures[0]['minutes']:.0f} minutes, {figures[0]['steps']:,.0f} steps; "
+            f"{figures[0]['minutes']:.0f} minutes, {figures[0]['steps']:,.0f} steps, load average "
+            f"{figures[0]['load']:.1f}; "
             f"memory grew by {figures[0]['growth']:.2%} from the first half to the second"
         ),
     )
