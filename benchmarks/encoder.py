@@ -6,8 +6,9 @@
 The module has its four projections (768 wide, 12 heads). Baselines from transformers, at comparable density:
 Longformer's self-attention with a window of 16 and 2 global tokens, BigBird's block-sparse one with blocks of 16; both
 are taken as their library runs them, the output projection left out on all sides. The layer adds the output
-projection, two normalisations and a 3072-wide feed-forward part; "none" is the same layer with attention removed
-(query, key and value are added up, so that all projections still run). Variants alternate in one process; medians.
+projection, two normalisations and a 3072-wide feed-forward part; "none" is the same module or layer with attention
+removed (query, key and value are added up, so that all projections still run). Variants alternate in one process;
+medians.
 """
 
 import argparse
@@ -67,6 +68,10 @@ class Layer(nn.Module):
 
 def sparse(pattern: Pattern) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     return lambda *heads: attend(*heads, pattern=pattern, backend="sparse")
+
+
+def none(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    return query + key + value
 
 
 def longformer(length: int) -> Callable[[Tensor], Tensor]:
@@ -154,13 +159,10 @@ def main() -> None:
             "sparse": SelfAttention(sparse(pattern)),
             "longformer": longformer(length),
             "big_bird": big_bird(length),
+            "none": SelfAttention(none),
         }
         show("self-attention", modules, length, options.rounds)
-        layers = {
-            "sparse": Layer(sparse(pattern)),
-            "dense": Layer(sdpa),
-            "none": Layer(lambda query, key, value: query + key + value),
-        }
+        layers = {"sparse": Layer(sparse(pattern)), "dense": Layer(sdpa), "none": Layer(none)}
         show("layer", layers, length, options.rounds)
 
 

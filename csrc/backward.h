@@ -10,7 +10,7 @@ namespace SB_NAMESPACE {
 template <class In, class T, class NV>
 struct BackwardRows {
   const sb_problem& p;
-  const Task& task;
+  const Piece& piece;
   NV nv;
   Frame f;
   int64_t padded, head_first;
@@ -25,9 +25,9 @@ struct BackwardRows {
   T *one_grad, *slopes;
   int32_t* room;
 
-  SB_APART BackwardRows(const sb_problem& problem, const Task& t, char* memory, T* pairs, NV width)
+  SB_APART BackwardRows(const sb_problem& problem, const Piece& t, char* memory, T* pairs, NV width)
       : p(problem),
-        task(t),
+        piece(t),
         nv(width),
         f(problem, t, false),
         padded(int64_t(nv) * Simd<T>::width),
@@ -37,9 +37,9 @@ struct BackwardRows {
         pairs(pairs),
         dropout(p.dropout, p.seed, t.batch, t.head),
         arena{memory},
-        key(p.key, t, p.size, nv, arena.take<T>(p.length * padded)),
-        value(p.value, t, p.size, nv, arena.take<T>(p.length * padded)),
-        grad(p.grad_out, t, p.size, nv, nullptr),
+        key(p, p.key, t, nv, arena.take<T>(p.length * padded)),
+        value(p, p.value, t, nv, arena.take<T>(p.length * padded)),
+        grad(p, p.grad_out, t, nv, nullptr),
         grad_query(p, p.grad_query, t, padded, arena.take<T>(padded)),
         longs(f, t, arena, padded) {
     one_grad = arena.take<T>(padded);
@@ -52,8 +52,8 @@ struct BackwardRows {
 
   SB_APART void open_long(int s) {
     const int64_t i = longs.index[s];
-    const In* g = row_of<In>(p.grad_out, task.batch, task.head, i);
-    const In* o = row_of<In>(p.out, task.batch, task.head, i);
+    const In* g = row_of<In>(p.grad_out, piece.batch, piece.head, i);
+    const In* o = row_of<In>(p.out, piece.batch, piece.head, i);
     T delta = 0;
     for (int64_t c = 0; c < p.size; ++c) delta += widened(g[c]) * widened(o[c]);
     deltas[s] = delta;
@@ -90,6 +90,8 @@ struct BackwardRows {
     T* at = slopes;
     for (int64_t i = from; i < to; ++i) {
       const int64_t r = i - from;
+      key.ask_to_pack(i);
+      value.ask_to_pack(i);
       starts[r] = nullptr;
       if (f.is_long(i)) continue;
       lines[r] = f.line(i, room + r * p.length);
@@ -134,10 +136,10 @@ struct BackwardRows {
 
   SB_INLINE void run() {
     // The bias asks for every entry's gradient, also of those this example does not use.
-    if (p.grad_bias && f.length < p.length && task.longs)
+    if (p.grad_bias && f.length < p.length && piece.longs)
       memset(pairs, 0, 2 * (f.starts()[p.length] - head_first) * sizeof(T));
     sweep(
-        f, task,
+        f, piece,
         [&](int64_t from, int64_t to) {
           key.pack(from, to);
           value.pack(from, to);
@@ -149,15 +151,15 @@ struct BackwardRows {
         send_row(longs.sums[s], grad_query.row(longs.index[s]), p.size, T(p.scale));
     }
     settle_stores();
-    grad_query.clear(larger_of<int64_t>(f.length, task.first * SB_TILE),
-                     smaller_of<int64_t>(p.length, task.last * SB_TILE));
+    grad_query.clear(larger_of<int64_t>(f.length, piece.first * SB_TILE),
+                     smaller_of<int64_t>(p.length, piece.last * SB_TILE));
   }
 };
 
 template <class In, class T, class NV>
 struct BackwardColumns {
   const sb_problem& p;
-  const Task& task;
+  const Piece& piece;
   NV nv;
   Frame f;
   int64_t padded;
@@ -170,18 +172,18 @@ struct BackwardColumns {
   T *kept, *slopes;
   int32_t* room;
 
-  SB_APART BackwardColumns(const sb_problem& problem, const Task& t, char* memory, const T* pairs,
+  SB_APART BackwardColumns(const sb_problem& problem, const Piece& t, char* memory, const T* pairs,
                             NV width)
       : p(problem),
-        task(t),
+        piece(t),
         nv(width),
         f(problem, t, true),
         padded(int64_t(nv) * Simd<T>::width),
         pairs(pairs),
         entries(p.columns.entries),
         arena{memory},
-        query(p.query, t, p.size, nv, arena.take<T>(p.length * padded)),
-        grad(p.grad_out, t, p.size, nv, arena.take<T>(p.length * padded)),
+        query(p, p.query, t, nv, arena.take<T>(p.length * padded)),
+        grad(p, p.grad_out, t, nv, arena.take<T>(p.length * padded)),
         grad_key(p, p.grad_key, t, padded, arena.take<T>(padded)),
         grad_value(p, p.grad_value, t, padded, arena.take<T>(padded)),
         longs(f, t, arena, 2 * padded) {
@@ -208,6 +210,8 @@ struct BackwardColumns {
 
   SB_APART void tile(int64_t from, int64_t to) {
     for (int64_t j = from; j < to; ++j) {
+      query.ask_to_pack(j);
+      grad.ask_to_pack(j);
       if (f.is_long(j)) continue;
       const Line line = f.line(j, room);
       gather(line, 0, line.count);
@@ -230,7 +234,7 @@ struct BackwardColumns {
 
   SB_INLINE void run() {
     sweep(
-        f, task,
+        f, piece,
         [&](int64_t from, int64_t to) {
           query.pack(from, to);
           grad.pack(from, to);
@@ -243,9 +247,9 @@ struct BackwardColumns {
       send_row(longs.sums[s] + padded, grad_value.row(longs.index[s]), p.size, T(1));
     }
     settle_stores();
-    const int64_t end = smaller_of<int64_t>(p.length, task.last * SB_TILE);
-    grad_key.clear(larger_of<int64_t>(f.length, task.first * SB_TILE), end);
-    grad_value.clear(larger_of<int64_t>(f.length, task.first * SB_TILE), end);
+    const int64_t end = smaller_of<int64_t>(p.length, piece.last * SB_TILE);
+    grad_key.clear(larger_of<int64_t>(f.length, piece.first * SB_TILE), end);
+    grad_value.clear(larger_of<int64_t>(f.length, piece.first * SB_TILE), end);
   }
 };
 

@@ -56,7 +56,7 @@ SB_INLINE void add_bias(const Line& line, const T* bias, T scale, T* scores) {
 template <class In, class T, class NV>
 struct Forward {
   const sb_problem& p;
-  const Task& task;
+  const Piece& piece;
   NV nv;
   Frame f;
   int64_t padded;
@@ -71,9 +71,9 @@ struct Forward {
   T *scores, *one_query;
   int32_t* room;
 
-  SB_APART Forward(const sb_problem& problem, const Task& t, char* memory, NV width)
+  SB_APART Forward(const sb_problem& problem, const Piece& t, char* memory, NV width)
       : p(problem),
-        task(t),
+        piece(t),
         nv(width),
         f(problem, t, false),
         padded(int64_t(nv) * Simd<T>::width),
@@ -81,9 +81,9 @@ struct Forward {
         weights(static_cast<T*>(p.weights)),
         dropout(p.dropout, p.seed, t.batch, t.head),
         arena{memory},
-        query(p.query, t, p.size, nv, nullptr),
-        key(p.key, t, p.size, nv, arena.take<T>(p.length * padded)),
-        value(p.value, t, p.size, nv, arena.take<T>(p.length * padded)),
+        query(p, p.query, t, nv, nullptr),
+        key(p, p.key, t, nv, arena.take<T>(p.length * padded)),
+        value(p, p.value, t, nv, arena.take<T>(p.length * padded)),
         out(p, p.out, t, padded, arena.take<T>(padded)),
         longs(f, t, arena, padded) {
     if (bias) bias += t.head * p.bias_stride;
@@ -119,6 +119,8 @@ struct Forward {
     };
     for (int64_t i = from; i < to; ++i) {
       const int64_t r = i - from;
+      key.ask_to_pack(i);
+      value.ask_to_pack(i);
       starts[r] = nullptr;
       if (f.is_long(i)) continue;
       const Line& line = lines[r] = f.line(i, room + r * p.length);
@@ -206,7 +208,7 @@ struct Forward {
 
   SB_INLINE void run() {
     sweep(
-        f, task,
+        f, piece,
         [&](int64_t from, int64_t to) {
           key.pack(from, to);
           value.pack(from, to);
@@ -215,7 +217,7 @@ struct Forward {
         [&](int s, int64_t, int64_t to) { segment(s, to); });
     close_longs();
     settle_stores();
-    out.clear(larger_of<int64_t>(f.length, task.first * SB_TILE), smaller_of<int64_t>(p.length, task.last * SB_TILE));
+    out.clear(larger_of<int64_t>(f.length, piece.first * SB_TILE), smaller_of<int64_t>(p.length, piece.last * SB_TILE));
   }
 };
 

@@ -75,6 +75,12 @@ std::vector<Piece> pieces(const sb_problem& p) {
         list.push_back({b, h, tiles * part / parts, tiles * (part + 1) / parts, false});
     }
   }
+  // Threads take whole heads in turn: each will be as many heads further on as there are threads.
+  const size_t step = size_t(p.threads);
+  for (size_t k = 0; parts <= 1 && k + step < list.size(); ++k) {
+    list[k].next_batch = list[k + step].batch;
+    list[k].next_head = list[k + step].head;
+  }
   return list;
 }
 

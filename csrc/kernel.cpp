@@ -7,30 +7,30 @@
 namespace SB_NAMESPACE {
 
 template <class In, class T, class NV>
-__attribute__((noinline)) void run_pass(const sb_problem& p, Pass pass, const Task& task, char* memory, T* pairs, NV nv) {
+__attribute__((noinline)) void run_pass(const sb_problem& p, Pass pass, const Piece& piece, char* memory, T* pairs, NV nv) {
   switch (pass) {
     case FORWARD:
-      Forward<In, T, NV>(p, task, memory, nv).run();
+      Forward<In, T, NV>(p, piece, memory, nv).run();
       break;
     case BACKWARD_ROWS:
-      BackwardRows<In, T, NV>(p, task, memory, pairs, nv).run();
+      BackwardRows<In, T, NV>(p, piece, memory, pairs, nv).run();
       break;
     case BACKWARD_COLUMNS:
-      BackwardColumns<In, T, NV>(p, task, memory, pairs, nv).run();
+      BackwardColumns<In, T, NV>(p, piece, memory, pairs, nv).run();
       break;
   }
 }
 
 // 64 is the head size of BERT: its loops are unrolled.
 template <class In, class T>
-void run_typed(const sb_problem& p, Pass pass, const Task& task, char* memory, void* pairs) {
+void run_typed(const sb_problem& p, Pass pass, const Piece& piece, char* memory, void* pairs) {
   constexpr int w = Simd<T>::width, usual = 64 / w;
   const int nv = int((p.size + w - 1) / w);
   T* typed = static_cast<T*>(pairs);
   if (sizeof(T) == 4 && nv == usual) {
-    run_pass<In, T>(p, pass, task, memory, typed, Width<usual>{nv});
+    run_pass<In, T>(p, pass, piece, memory, typed, Width<usual>{nv});
   } else {
-    run_pass<In, T>(p, pass, task, memory, typed, Width<0>{nv});
+    run_pass<In, T>(p, pass, piece, memory, typed, Width<0>{nv});
   }
 }
 
@@ -38,8 +38,7 @@ void run_typed(const sb_problem& p, Pass pass, const Task& task, char* memory, v
 
 void SB_RUN(const sb_problem& p, Pass pass, const Piece& piece, char* memory, void* pairs) {
   using namespace SB_NAMESPACE;
-  const Task task{piece.batch, piece.head, piece.first, piece.last, piece.longs};
-  if (p.dtype == SB_FLOAT32) return run_typed<float, float>(p, pass, task, memory, pairs);
-  if (p.dtype == SB_FLOAT64) return run_typed<double, double>(p, pass, task, memory, pairs);
-  return run_typed<BFloat16, float>(p, pass, task, memory, pairs);
+  if (p.dtype == SB_FLOAT32) return run_typed<float, float>(p, pass, piece, memory, pairs);
+  if (p.dtype == SB_FLOAT64) return run_typed<double, double>(p, pass, piece, memory, pairs);
+  return run_typed<BFloat16, float>(p, pass, piece, memory, pairs);
 }

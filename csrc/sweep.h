@@ -5,16 +5,11 @@
 //      tile 1  -->  |#######|        |     long lines take each newly packed block while it is in cache;
 //      tile 2  -->   |#######|       |     hot others (long lines of the other side) are packed first.
 #pragma once
+#include "kernel.h"
 #include "rows.h"
 #include "sparse_attention.h"
 
 namespace SB_NAMESPACE {
-
-// Which piece of the work: tiles [first, last) of one head of one example, with or without its long lines.
-struct Task {
-  int64_t batch, head, first, last;
-  bool longs;
-};
 
 // The entries of one line as an example of `length` tokens sees them.
 struct Line {
@@ -31,12 +26,12 @@ struct Frame {
   int64_t pattern_head, length;  // length: tokens of this example
   bool moved;                    // the last token stands for the pattern's last position, elsewhere
 
-  SB_INLINE Frame(const sb_problem& problem, const Task& task, bool columns)
+  SB_INLINE Frame(const sb_problem& problem, const Piece& piece, bool columns)
       : p(problem),
         side(columns ? problem.columns : problem.rows),
         across(columns ? problem.rows : problem.columns),
-        pattern_head(problem.pattern_heads == 1 ? 0 : task.head),
-        length(problem.lengths ? problem.lengths[task.batch] : problem.length),
+        pattern_head(problem.pattern_heads == 1 ? 0 : piece.head),
+        length(problem.lengths ? problem.lengths[piece.batch] : problem.length),
         moved(problem.token && length < problem.length) {}
 
   SB_INLINE int64_t tiles() const { return (p.length + SB_TILE - 1) / SB_TILE; }
@@ -99,14 +94,14 @@ SB_INLINE void get(const Line& line, const T* entries, T* to) {
 // Runs a pass: pack(from, to) brings others in, tile(from, to) works on lines, segment(slot, from, to) on what long
 // line `slot` keeps among others [from, to).
 template <class Pack, class Tile, class Segment>
-SB_INLINE void sweep(const Frame& f, const Task& task, Pack pack, Tile tile, Segment segment) {
+SB_INLINE void sweep(const Frame& f, const Piece& piece, Pack pack, Tile tile, Segment segment) {
   constexpr int64_t block = 64;
   const int64_t tiles = f.tiles();
   const int32_t *low = f.side.low + f.pattern_head * tiles, *reach = f.side.reach + f.pattern_head * tiles;
   int64_t frontier = 0;
-  if (!task.longs) {
+  if (!piece.longs) {
     frontier = f.length;
-    for (int64_t t = task.first; t < task.last; ++t) frontier = smaller_of<int64_t>(frontier, low[t]);
+    for (int64_t t = piece.first; t < piece.last; ++t) frontier = smaller_of<int64_t>(frontier, low[t]);
     if (f.moved) frontier = 0;
   }
   for (int s = 0; s < SB_MAX_LONG && f.hot()[s] >= 0; ++s) {
@@ -118,19 +113,19 @@ SB_INLINE void sweep(const Frame& f, const Task& task, Pack pack, Tile tile, Seg
     while (frontier < goal) {
       const int64_t to = smaller_of(frontier + block, f.length);
       pack(frontier, to);
-      if (task.longs) {
+      if (piece.longs) {
         for (int s = 0; s < SB_MAX_LONG && f.longs()[s] >= 0; ++s) segment(s, frontier, to);
       }
       frontier = to;
     }
   };
-  for (int64_t t = task.first; t < task.last; ++t) {
+  for (int64_t t = piece.first; t < piece.last; ++t) {
     const int64_t from = t * SB_TILE, to = smaller_of<int64_t>(from + SB_TILE, f.length);
     if (from >= to) break;
     advance(f.moved ? f.length : smaller_of<int64_t>(reach[t], f.length));
     tile(from, to);
   }
-  if (task.longs) advance(f.length);
+  if (piece.longs) advance(f.length);
 }
 
 }  // namespace SB_NAMESPACE

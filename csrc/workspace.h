@@ -1,4 +1,4 @@
-// The memory one task works in, carved out of a block that its thread keeps from call to call.
+// The memory that one piece of the work needs, carved out of a block that its thread keeps from call to call.
 #pragma once
 #include "dropout.h"
 #include "sweep.h"
@@ -25,13 +25,19 @@ SB_INLINE In* row_of(const sb_tensor& t, int64_t batch, int64_t head, int64_t ro
 // Rows of a tensor as the kernel reads them: in place where they lie one after another, else packed as they are needed.
 template <class In, class T, class NV>
 struct Source {
-  const In* first;
-  int64_t stride, size;
+  const In *first, *next;  // next: of the head that this thread works on after this one, or null
+  int64_t stride, size, length;
   NV nv;
   T* packed;  // null: in place
 
-  SB_INLINE Source(const sb_tensor& t, const Task& task, int64_t size, NV nv, T* room)
-      : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(size), nv(nv), packed(room) {
+  SB_INLINE Source(const sb_problem& p, const sb_tensor& t, const Piece& piece, NV nv, T* room)
+      : first(row_of<In>(t, piece.batch, piece.head, 0)),
+        next(piece.next_head < 0 ? nullptr : row_of<In>(t, piece.next_batch, piece.next_head, 0)),
+        stride(t.row),
+        size(p.size),
+        length(p.length),
+        nv(nv),
+        packed(room) {
     if (sizeof(In) == sizeof(T) && stride == size && size == int(nv) * Simd<T>::width) packed = nullptr;
   }
   SB_INLINE Rows<T, NV> rows() const { return {packed ? packed : reinterpret_cast<const T*>(first), nv}; }
@@ -39,20 +45,35 @@ struct Source {
     if (!packed) return;
     const int64_t padded = int64_t(nv) * Simd<T>::width;
     for (int64_t i = from; i < to; ++i) {
-      ask_ahead(i);
+      ask(i + soon);
       bring_row(first + i * stride, packed + i * padded, size, padded);
     }
   }
   // One row that is read a few times and then no more: where it lies, if it can be read there, else in `room`.
   SB_INLINE const T* row(int64_t i, T* room) const {
     const int64_t padded = int64_t(nv) * Simd<T>::width;
-    ask_ahead(i);
+    ask(i + soon);
     if (sizeof(In) == sizeof(T) && size == padded) return reinterpret_cast<const T*>(first + i * stride);
     bring_row(first + i * stride, room, size, padded);
     return room;
   }
-  // Rows of one head lie far apart and no hardware foresees the next one: it is asked for 24 rows early.
-  SB_INLINE void ask_ahead(int64_t i) const { prefetch_row(first + (i + 24) * stride, size * sizeof(In)); }
+  // Called once a line: what will be packed is asked for while there is arithmetic to hide the wait behind, at most a
+  // head early. Packing itself, and rows read in place, ask only a few rows ahead.
+  SB_INLINE void ask_to_pack(int64_t line) const {
+    if (packed) ask(line + smaller_of(length, early));
+  }
+
+ private:
+  static constexpr int64_t soon = 24, early = 512;  // rows
+
+  // Rows of one head lie far apart and no hardware foresees the next one. Past the last row lie those of the next head.
+  SB_INLINE void ask(int64_t i) const {
+    if (i < length) {
+      prefetch_row(first + i * stride, size * sizeof(In));
+    } else if (next) {
+      prefetch_row(next + (i - length) * stride, size * sizeof(In));
+    }
+  }
 };
 
 // Rows of a tensor as the kernel writes them: in place where types and sizes allow, else through a buffer.
@@ -66,8 +87,8 @@ struct Sink {
   // Past the caches only what would not stay in them until someone reads it.
   static constexpr int64_t large = int64_t(2) << 20;
 
-  SB_INLINE Sink(const sb_problem& p, const sb_tensor& t, const Task& task, int64_t padded, T* room)
-      : first(row_of<In>(t, task.batch, task.head, 0)), stride(t.row), size(p.size), buffer(room) {
+  SB_INLINE Sink(const sb_problem& p, const sb_tensor& t, const Piece& piece, int64_t padded, T* room)
+      : first(row_of<In>(t, piece.batch, piece.head, 0)), stride(t.row), size(p.size), buffer(room) {
     if (sizeof(In) == sizeof(T) && size == padded) buffer = nullptr;
     const int64_t strides = (t.row | t.head | t.batch) * int64_t(sizeof(In));
     past = !buffer && uintptr_t(t.data) % 64 == 0 && strides % 64 == 0 &&
@@ -83,7 +104,7 @@ struct Sink {
   }
 };
 
-// The long lines of one task, with what each has gathered so far.
+// The long lines of one piece of the work, with what each has gathered so far.
 template <class T>
 struct LongLines {
   Line lines[SB_MAX_LONG];
@@ -92,9 +113,9 @@ struct LongLines {
   T* sums[SB_MAX_LONG];
   T* values[SB_MAX_LONG];
 
-  SB_APART LongLines(const Frame& f, const Task& task, Arena& arena, int64_t padded_sum) {
+  SB_APART LongLines(const Frame& f, const Piece& piece, Arena& arena, int64_t padded_sum) {
     for (int s = 0; s < SB_MAX_LONG; ++s) index[s] = -1;
-    if (!task.longs) return;
+    if (!piece.longs) return;
     for (int s = 0; s < SB_MAX_LONG && f.longs()[s] >= 0; ++s) {
       int64_t i = f.longs()[s];
       if (f.moved && i == f.p.length - 1) {
