@@ -17,8 +17,10 @@ def suite(trial: Trial) -> Figures:
     names = {**os.environ, shim.NO_NETWORK: str(log)}
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--timeout", "1200"]
     done = subprocess.run(command, cwd=_PROJECT, env=names, capture_output=True, text=True, check=False)
-    last = done.stdout.strip().splitlines()[-1:]
-    require(done.returncode == 0, f"the suite ended with {done.returncode}: {' '.join(last)}")
+    lines = done.stdout.strip().splitlines()
+    last = lines[-1:]
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    require(done.returncode == 0, f"the suite ended with {done.returncode}: {' '.join([*last, *failed])}")
     tried = log.read_text().splitlines() if log.exists() else []
     require(not tried, f"{len(tried)} connections beyond loopback were tried, the first to {tried[:1]}")
     passed = re.search(r"(\d+) passed", last[0])
