@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsebert.errors import FileError
+from sparsebert.errors import FileError, RunInterruptedError
 from sparsebert.files import read_json, write_json
 from sparsebert.patterns import star
 from sparsebert.report.writing import write_report
@@ -108,3 +108,19 @@ def test_a_recorded_study_makes_nothing_again_and_gives_the_same_report(small_st
         write_report(study, study / "report.html")
     assert (there / "report.html").read_bytes() == (small_study / "report.html").read_bytes()
     assert not list(there.glob("runs/*/model"))
+
+
+class _StopsAfterOne(Lines):
+    def done(self, run: Run, left: float) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.long
+def test_a_run_is_recorded_as_it_ends_not_when_the_study_does(small_study: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    config = small_config(tmp_path / "out", small_study.parent / "text", record=kept)
+    with planned(config) as plan, pytest.raises(RunInterruptedError):
+        run_study(plan, _StopsAfterOne("stopped"))
+    finished = [run for run in plan.graph.runs if (plan.place.folder(run) / "result.json").is_file()]
+    assert len(finished) == 1
+    assert [path.stem for path in kept.iterdir()] == finished

@@ -145,7 +145,7 @@ def run_study(plan: Plan, watcher: Watcher) -> None:
     is_done = False
     try:
         with _stopping_on_sigterm():
-            scheduler.run(engine, watcher, deadline)
+            scheduler.run(engine, _Recording(plan, watcher), deadline)
         is_done = True
     except KeyboardInterrupt as error:
         raise RunInterruptedError("the study was stopped; the same command goes on from here", signal.SIGINT) from error
@@ -155,11 +155,30 @@ def run_study(plan: Plan, watcher: Watcher) -> None:
 
 def record(plan: Plan) -> int:
     """Record what is finished, as small files; how many runs were new."""
-    into = plan.config.record
-    if into is None:
-        return 0
-    finished = [run for run in plan.graph.runs.values() if (plan.place.folder(run.id) / RESULT).is_file()]
-    return sum(write_record(run, plan.place.folder(run.id), into) for run in finished)
+    return sum(_record_one(plan, run) for run in plan.graph.runs.values())
+
+
+def _record_one(plan: Plan, run: Run) -> bool:
+    into, made = plan.config.record, plan.place.folder(run.id)
+    return into is not None and (made / RESULT).is_file() and write_record(run, made, into)
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """A watcher that records each run as it ends: a study that is killed has lost no record."""
+
+    plan: Plan
+    watcher: Watcher
+
+    def start(self, total: int, left: float) -> None:
+        self.watcher.start(total, left)
+
+    def done(self, run: Run, left: float) -> None:
+        _record_one(self.plan, run)
+        self.watcher.done(run, left)
+
+    def stop(self) -> None:
+        self.watcher.stop()
 
 
 def open_engine(config: StudyConfig) -> Engine:
