@@ -40,7 +40,7 @@ docs: $(READY)  ## rewrite what is generated in the docs: figures, the README tr
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/tree.py
 
-faults: $(READY)  ## the fault, bad-input and hostile-input scorecard: about three hours, resumes
+faults: $(READY)  ## the fault, bad-input and hostile-input scorecard: about an hour, resumes
 	$(BIN)/python -m tests.faults.scorecard --out docs/results/reliability.md
 
 soak: $(READY)  ## an hour-long search while the machine is loaded; row L1 of the same page

@@ -9,6 +9,7 @@ from sparsebert.files import read_json
 from sparsebert.report import paper
 from sparsebert.report.study import Run, Study, number
 from sparsebert.report.tables import Cell, Row, Table
+from sparsebert.studies.progress import duration
 
 _GROUPS = {"GLUE": paper.GLUE_TASKS, "SWAG": ("swag",), "SQuAD 1.1": ("squad1",), "SQuAD 2.0": ("squad2",)}
 # Rows of the paper's table of settings, and the name each has in run.json.
@@ -94,7 +95,7 @@ def facts(study: Study) -> Iterator[tuple[str, str]]:
             yield name.capitalize(), str(study.base[name])
     seconds = sum(run.seconds or 0.0 for run in done)
     if seconds:
-        yield "Computing time", f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
+        yield "Computing time", duration(seconds)
     yield from _environment(done)
 
 
