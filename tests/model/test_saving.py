@@ -81,6 +81,11 @@ def test_every_class_comes_back_bit_for_bit(head: Any, tmp_path: Path) -> None:
     assert all(torch.equal(before[key], after[key]) for key in before)
 
 
+def test_weights_lie_where_products_round_as_they_did_before_saving(saved: Path) -> None:
+    model = load_model(str(saved), "sequence_classification")
+    assert {parameter.data_ptr() % 64 for parameter in model.parameters()} == {0}
+
+
 def test_half_precision_weights_keep_the_pattern_whole(saved: Path) -> None:
     model = CLASSES["sequence_classification"].from_pretrained(saved, dtype=torch.bfloat16)
     assert model.dtype == torch.bfloat16

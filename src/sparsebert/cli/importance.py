@@ -19,6 +19,9 @@ def importance(
     beside: Annotated[
         Path | None, typer.Option(help="A finished importance run of the other method, to draw both side by side.")
     ] = None,
+    head_start: Annotated[
+        float, typer.Option(help="gate: share of the steps in which only the weights learn; 0 for a trained model.")
+    ] = 0.5,
     seed: Annotated[int, typer.Option(help="Of new weights, batches and dropout.")] = 0,
     set_: Annotated[
         list[str] | None,
@@ -51,6 +54,7 @@ def importance(
         "steps": steps,
         "length": length,
         "batch_size": batch_size,
+        "head_start": head_start if method == "gate" else 0.0,
         "seed": seed,
     }
     run = resolve(given, settings_from(set_))

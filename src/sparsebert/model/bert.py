@@ -85,12 +85,21 @@ class Sparse:
         except (OSError, RuntimeError, ValueError, TypeError, KeyError, SafetensorError) as error:
             raise ModelError(f"{source} cannot be loaded as {cls.__name__}: {error}") from error
         check_loaded(source, cls.__name__, info)
+        _align(model)
         _ = model.pattern
         return (model, info) if wants_info else model
 
     def save_pretrained(self, folder: str | Path, **kwargs: Any) -> None:
         _ = self.pattern  # refuse to save a pattern that does not verify
         super().save_pretrained(folder, **kwargs)
+
+
+def _align(model: nn.Module) -> None:
+    """Weights at addresses as torch itself chooses them. Those of a mapped file lie anywhere, and on some processors a
+    matrix product rounds differently there: the model would not compute what it computed when it was saved."""
+    for parameter in model.parameters():
+        if parameter.data_ptr() % 64:
+            parameter.data = parameter.data.clone()
 
 
 def _read_pattern(model: Any, _: Any) -> None:
