@@ -105,6 +105,7 @@ def test_a_ray_cluster_gives_the_same_results_even_when_a_worker_is_killed(
     project = Path(__file__).resolve().parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(project / "src"), str(project)]))
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # 15 otherwise: on a busy machine a worker would not get to start
     with planned(small_config(tmp_path, small_study.parent / "text")) as plan:
         base = next(iter(plan.graph.runs.values()))
         engine = RayEngine(None, workers=2, threads=1)
