@@ -92,6 +92,7 @@ def _heat(figure: "Figure", place: tuple[int, int, int], picture: np.ndarray, ti
     axes.set_title(title, fontsize=10)
     axes.set_xlabel("key")
     axes.set_ylabel("query")
+    axes.locator_params(integer=True)  # positions: there is none at 2.5
     figure.colorbar(shown, ax=axes, shrink=0.8)
 
 
