@@ -66,8 +66,12 @@ static struct shared* arm(void) {
   return armed;
 }
 
+// In a page of its own: what a child arms is not for its parent, nor for the parent's other children.
 void faults_watch(const char* folder, long kill_at, long power, long quota) {
+  const struct shared* before = armed;
+  armed = NULL;
   struct shared* state = arm();
+  if (before) memcpy(state->log, before->log, sizeof state->log);
   snprintf(state->folder, sizeof state->folder, "%s", folder);
   state->calls = state->written = 0;
   state->kill_at = kill_at;
