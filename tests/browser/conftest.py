@@ -21,6 +21,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
+    "--proxy-server=127.0.0.1:9",  # where nobody listens: neither a page nor Chromium's own services get out
 ]
 
 

@@ -6,18 +6,26 @@ worker or node is lost; the run then goes on from its last checkpoint, because t
 
 import contextlib
 import logging
+import os
 from typing import Any
 
 from sparsebert.errors import MissingExtraError, StudyError
 from sparsebert.studies.jobs import Job, Outcome, attempt
 
 RETRIES = 3  # of a job whose worker or node is lost
+LOCAL = {  # a cluster of this machine alone; Ray reads both while it is imported and started
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on every system, despite its name: listen on loopback only
+    "RAY_USAGE_STATS_ENABLED": "0",  # report to no one
+}
 
 
 class RayEngine:
     """One Ray task a run, each with the processors it computes with."""
 
     def __init__(self, address: str | None, workers: int, threads: int, gpus: float = 0.0) -> None:
+        if address is None:
+            for name, value in LOCAL.items():
+                os.environ.setdefault(name, value)
         try:
             import ray
         except ImportError as error:

@@ -3,7 +3,7 @@
 //   kill       SIGKILL at the n-th call by which something under a folder gets to the disk; a write is torn in half.
 //              With `power`, bytes that no fsync covered are lost too, as in a power cut.
 //   quota      writes under a folder fail with ENOSPC once so many bytes are written, half a write going through.
-//   network    connections to anything but loopback fail, and are noted in a file.
+//   network    connections and messages beyond loopback and looking up names fail, and are noted in a file.
 //
 // Counts are shared with children that are forked after arming.
 #define _GNU_SOURCE
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -57,6 +58,11 @@ static int (*real_ftruncate64)(int, off_t);
 static int (*real_open64)(const char*, int, ...);
 static int (*real_openat64)(int, const char*, int, ...);
 static int (*real_connect)(int, const struct sockaddr*, socklen_t);
+static ssize_t (*real_sendto)(int, const void*, size_t, int, const struct sockaddr*, socklen_t);
+static ssize_t (*real_send)(int, const void*, size_t, int);
+static ssize_t (*real_sendmsg)(int, const struct msghdr*, int);
+static int (*real_sendmmsg)(int, struct mmsghdr*, unsigned, int);
+static int (*real_getaddrinfo)(const char*, const char*, const struct addrinfo*, struct addrinfo**);
 
 static struct shared* arm(void) {
   if (!armed) {
@@ -318,21 +324,84 @@ static int is_loopback(const struct sockaddr* address) {
   return 1;  // sockets of this machine
 }
 
-int connect(int fd, const struct sockaddr* address, socklen_t size) {
-  if (armed && armed->log[0] && !is_loopback(address)) {
-    char where[INET6_ADDRSTRLEN] = "?", line[256];
-    const void* raw = address->sa_family == AF_INET ? (const void*)&((const struct sockaddr_in*)address)->sin_addr
-                                                    : (const void*)&((const struct sockaddr_in6*)address)->sin6_addr;
-    inet_ntop(address->sa_family, raw, where, sizeof where);
-    int count = snprintf(line, sizeof line, "%d %s\n", getpid(), where);
-    int log = REAL(open64)(armed->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
-    if (log >= 0) {
-      ssize_t ignored = REAL(write)(log, line, (size_t)count);
-      (void)ignored;
-      close(log);
-    }
-    errno = ENETUNREACH;
-    return -1;
+// One line for each attempt to leave this machine: which program, what it tried.
+static void note(const char* what) {
+  char program[64] = "?", line[512];
+  int self = REAL(open64)("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+  if (self >= 0) {
+    ssize_t size = read(self, program, sizeof program - 1);
+    if (size > 0) program[size - (program[size - 1] == '\n')] = 0;
+    close(self);
   }
+  int count = snprintf(line, sizeof line, "%d %s: %s\n", getpid(), program, what);
+  int log = REAL(open64)(armed->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (log < 0) return;
+  ssize_t ignored = REAL(write)(log, line, (size_t)count);
+  (void)ignored;
+  close(log);
+}
+
+static int refused(const char* verb, const struct sockaddr* address) {
+  char where[INET6_ADDRSTRLEN] = "?", what[256];
+  const struct sockaddr_in* four = (const struct sockaddr_in*)address;
+  const struct sockaddr_in6* six = (const struct sockaddr_in6*)address;
+  int is_four = address->sa_family == AF_INET;
+  inet_ntop(address->sa_family, is_four ? (const void*)&four->sin_addr : (const void*)&six->sin6_addr, where, sizeof where);
+  snprintf(what, sizeof what, "%s %s port %d", verb, where, ntohs(is_four ? four->sin_port : six->sin6_port));
+  note(what);
+  errno = ENETUNREACH;
+  return -1;
+}
+
+static int cut_off(void) { return armed && armed->log[0]; }
+
+// A datagram socket sends nothing by being connected, which is how programs ask for a route: only what it then sends counts.
+static int is_datagram(int fd) {
+  int kind = 0;
+  return !getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &(socklen_t){sizeof kind}) && kind == SOCK_DGRAM;
+}
+
+// Whether a message to this address, or to the one the socket is connected to, would leave the machine.
+static int leaves(int fd, const struct sockaddr* address) {
+  struct sockaddr_storage peer;
+  if (!cut_off()) return 0;
+  if (!address) {
+    if (!is_datagram(fd) || getpeername(fd, (struct sockaddr*)&peer, &(socklen_t){sizeof peer})) return 0;
+    address = (const struct sockaddr*)&peer;
+  }
+  return !is_loopback(address) && refused("a message to", address);
+}
+
+int connect(int fd, const struct sockaddr* address, socklen_t size) {
+  if (cut_off() && !is_loopback(address) && !is_datagram(fd)) return refused("a connection to", address);
   return REAL(connect)(fd, address, size);
+}
+
+ssize_t send(int fd, const void* data, size_t count, int flags) {
+  return leaves(fd, NULL) ? -1 : REAL(send)(fd, data, count, flags);
+}
+
+ssize_t sendto(int fd, const void* data, size_t count, int flags, const struct sockaddr* address, socklen_t size) {
+  return leaves(fd, address) ? -1 : REAL(sendto)(fd, data, count, flags, address, size);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr* message, int flags) {
+  return leaves(fd, message->msg_name) ? -1 : REAL(sendmsg)(fd, message, flags);
+}
+
+int sendmmsg(int fd, struct mmsghdr* messages, unsigned count, int flags) {
+  return count && leaves(fd, messages->msg_hdr.msg_name) ? -1 : REAL(sendmmsg)(fd, messages, count, flags);
+}
+
+// The C library asks name servers by calls of its own that nothing can come between: names are stopped here.
+int getaddrinfo(const char* name, const char* service, const struct addrinfo* hints, struct addrinfo** found) {
+  char own[256] = "", what[256];
+  unsigned char address[sizeof(struct in6_addr)];
+  gethostname(own, sizeof own - 1);
+  if (!cut_off() || !name || !strcmp(name, "localhost") || !strcmp(name, own) ||
+      inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
+    return REAL(getaddrinfo)(name, service, hints, found);
+  snprintf(what, sizeof what, "the address of %s", name);
+  note(what);
+  return EAI_AGAIN;
 }
