@@ -62,6 +62,7 @@ def test_options_come_before_the_recipe_and_its_epochs_follow_the_corpus(corpus:
         (("--model", "scratch:tiny", "--steps", "3"), "--out"),
         (("--model", "scratch:tiny", "--steps", "3", "--out", "x"), "--corpus"),
         (("--model", "scratch:tiny", "--steps", "3", "--set", "colour=red"), "colour"),
+        (("--model", "scratch:tiny", "--steps", "3", "--set", "seed=1"), "seed has an option of its own"),
         (("--model", "scratch:tiny", "--steps", "0", "--dry-run", "--set", "vocab_size=9"), "num_steps"),
     ],
 )

@@ -97,7 +97,7 @@ def _configured(given: dict[str, Any], pairs: list[str] | None) -> "tuple[Finetu
     from sparsebert.cli.options import task_setting_names, task_settings
     from sparsebert.tasks.config import FinetuneConfig
 
-    of_run, of_loop, unknown = task_settings(pairs)
+    of_run, of_loop, unknown = task_settings(pairs, given)
     for name in unknown:
         known = set().union(*task_setting_names())
         raise ConfigError(f"--set was given {name!r}; finetune knows {', '.join(sorted(known))}")

@@ -52,7 +52,7 @@ def _build(name: str, length: int | None, heads: int, seed: int | None, pairs: l
     from sparsebert.errors import PatternError
     from sparsebert.patterns import Pattern
 
-    arguments = settings_from(pairs) | ({} if seed is None else {"seed": seed})
+    arguments = settings_from(pairs, ("seed", "length", "heads")) | ({} if seed is None else {"seed": seed})
     if Path(name).is_file():
         if arguments:
             raise PatternError(f"{name} is a saved pattern; --seed and --set only apply to a builder's name")

@@ -65,7 +65,8 @@ def pretrain(
         "learning_rate": learning_rate,
         "seed": seed,
     }
-    run = resolve({name: value for name, value in given.items() if value is not None}, recipe, settings_from(set_))
+    chosen = {name: value for name, value in given.items() if value is not None}
+    run = resolve(chosen, recipe, settings_from(set_, given))
     if dry_run:
         typer.echo("\n".join(describe(run, device_flops, devices)))
         return
