@@ -123,7 +123,7 @@ SCALES: dict[str, Scale] = {
         # Shorter than the paper's, as far as the border (4.1 %) leaves room for 95 % sparsity.
         length=96,
         batch_size=10,
-        base_steps=600,
+        base_steps=3000,
         importance_steps=400,
         search_steps=80,
         adapt_steps=36,
