@@ -4,7 +4,8 @@ Each variant is first adapted by the same number of MLM steps under its pattern 
 fine-tuned; beside it stands the score of fine-tuning alone. Random drops are drawn anew for each repetition, 128
 entries a head. Takes hours on real data; every step is a run folder under --out, and the same command goes on.
 
-    python benchmarks/diagonal.py --data DIR --corpus CORPUS --out DIR --steps 300 --max-rows 2000
+    python benchmarks/diagonal.py --data DIR --corpus CORPUS --out DIR --model BASE --steps 60 \
+        --max-rows 2000 --epochs 2 --task-batch-size 16 --learning-rate 1e-4
 """
 
 import argparse
@@ -61,6 +62,7 @@ def score(
         options: list[object] = ["--learning-rate", arguments.learning_rate, "--length", LENGTH, "--seed", seed]
         options += ["--max-rows", arguments.max_rows] if arguments.max_rows else []
         options += ["--epochs", arguments.epochs] if arguments.epochs else []
+        options += ["--batch-size", arguments.task_batch_size] if arguments.task_batch_size else []
         options += [] if pattern is None else ["--pattern", pattern]
         command("finetune", task, "--data", arguments.data, "--model", model, *options, "--out", out)
     return float(json.loads((out / "result.json").read_text())["score"])
@@ -123,9 +125,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--steps", type=int, default=2, help="MLM steps of every adaptation")
     parser.add_argument("--batch-size", type=int, default=16, help="of the MLM steps")
-    parser.add_argument("--learning-rate", type=float, default=5e-5)
-    parser.add_argument("--epochs", type=float)
-    parser.add_argument("--max-rows", type=int)
+    parser.add_argument("--learning-rate", type=float, default=5e-5, help="of fine-tuning")
+    parser.add_argument("--task-batch-size", type=int, help="of fine-tuning; as the task has it without this")
+    parser.add_argument("--epochs", type=float, help="of fine-tuning; as the task has it without this")
+    parser.add_argument("--max-rows", type=int, help="of a task's training rows; all without this")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         arguments.out = arguments.out or folder
