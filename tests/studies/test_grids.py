@@ -168,3 +168,16 @@ def test_names_are_put_in_one_order_and_joined() -> None:
 def test_an_unknown_study_is_refused() -> None:
     with pytest.raises(ConfigError, match="no study 'everything'"):
         names_in("everything")
+
+
+def test_only_the_first_seeds_are_scored_where_a_scale_says_so(graph_of: GraphOf) -> None:
+    graph = graph_of("diagonal", seeds=3, task_seeds=2)
+    assert {run.condition.seed for run in _scored(graph)} == {0, 1}
+    assert {run.condition.seed for run in graph.runs.values() if run.stage == "adapt"} == {0, 1, 2}
+
+
+def test_only_some_sparsities_are_scored_where_a_scale_says_so(graph_of: GraphOf) -> None:
+    graph = graph_of("pruning", task_sparsities=(0.5, 0.9))
+    pruned = [run for run in graph.runs.values() if run.condition.family == "pruned"]
+    assert {run.condition.sparsity_target for run in pruned if run.stage == "finetune"} == {0.5, 0.9}
+    assert len({run.condition.sparsity_target for run in pruned if run.stage == "adapt"}) == 9

@@ -38,8 +38,9 @@ def pruning(graph: Graph) -> None:
     """Progressive pruning: the least important entries against random ones, at every sparsity."""
     for seed in _seeds(graph):
         dense = graph.adapt_stated(None, Condition("dense", "dense", seed=seed))
-        adapted = [_pruned(graph, method, s, seed) for s in graph.scale.sparsities for method in ("p", "random")]
-        _score(graph, [dense, *adapted], graph.scale.pruning_tasks)
+        adapted = {(s, by): _pruned(graph, by, s, seed) for s in graph.scale.sparsities for by in ("p", "random")}
+        scored = [run for (s, _), run in adapted.items() if s in graph.scale.task_sparsities]
+        _score(graph, [dense, *scored], graph.scale.pruning_tasks)
 
 
 def patterns(graph: Graph) -> None:
@@ -171,6 +172,7 @@ def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:
 
 
 def _score(graph: Graph, adapted: list[Run], tasks: Iterable[str]) -> None:
+    limit = graph.scale.seeds if graph.scale.task_seeds is None else graph.scale.task_seeds
     for run in adapted:
-        for task in tasks:
+        for task in tasks if run.condition.seed < limit else ():
             graph.finetune(run, task)
