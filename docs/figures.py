@@ -17,7 +17,7 @@ def recorded_importance() -> list[np.ndarray]:
     """P of every importance run in results/runs, one array a seed."""
     learned = []
     for record in sorted((RESULTS / "runs").glob("*.json")):
-        # A search leaves a gate too, but with a pattern beside it.
+        # The record of a search has a gate too, but no importance.json.
         if {"gate.safetensors", "importance.json"} <= recorded_files(record.parent, record.stem):
             with TemporaryDirectory() as folder:
                 restore(record.parent, record.stem, Path(folder))

@@ -48,7 +48,7 @@ def replayed_drops(case: Case, indices: Indices, rate: float, seed: int) -> Tens
     return factors
 
 
-def close(expected: list[Tensor], found: list[Tensor], dtype: torch.dtype, terms: int) -> None:
+def assert_close(expected: list[Tensor], found: list[Tensor], dtype: torch.dtype, terms: int) -> None:
     for name, right, answer in zip(("output", "query", "key", "value", "bias"), expected, found, strict=False):
         assert answer.isfinite().all(), name
         if right.numel():
@@ -66,7 +66,7 @@ def test_sparse_equals_the_oracle_forward_and_backward(case: Case, dtype: torch.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(ISA_VARIABLE, isa)
         oracle = answers(case, "reference", torch.float64)
-        close(oracle, answers(case, "sparse", dtype), dtype, case.length * case.batch)
+        assert_close(oracle, answers(case, "sparse", dtype), dtype, case.length * case.batch)
 
 
 @settings(max_examples=40)
@@ -85,7 +85,7 @@ def test_dropout_equals_the_oracle_with_the_same_entries_dropped(case: Case, rat
     expected = (weights * factors) @ leaves[2]
     oracle = [expected.detach(), *torch.autograd.grad(expected, leaves, grad)]
     torch.manual_seed(seed)
-    close(oracle, answers(case, "sparse", torch.float64, dropout=rate), torch.float64, case.length * case.batch)
+    assert_close(oracle, answers(case, "sparse", torch.float64, dropout=rate), torch.float64, case.length * case.batch)
 
 
 @settings(max_examples=60)
@@ -106,7 +106,7 @@ def test_a_bias_per_kept_entry_has_the_oracles_gradient(case: Case, per_head: bo
             )
             grads = torch.autograd.grad(output, leaves, grad, materialize_grads=True)
             found.append([answer.detach().double() for answer in (output, *grads)])
-        close(*found, dtype, case.length * case.batch * case.heads)
+        assert_close(*found, dtype, case.length * case.batch * case.heads)
 
 
 def long_case(anchor: str, heads: int = 2, lengths: tuple[int, ...] | None = None) -> Case:
@@ -124,11 +124,12 @@ def test_long_rows_and_columns_taken_apart_equal_the_oracle(
 ) -> None:
     monkeypatch.setenv(ISA_VARIABLE, isa)
     case = long_case(anchor, lengths=lengths)
-    close(answers(case, "reference", torch.float64), answers(case, "sparse", torch.float32), torch.float32, 1400)
+    oracle = answers(case, "reference", torch.float64)
+    assert_close(oracle, answers(case, "sparse", torch.float32), torch.float32, 1400)
     *leaves, _ = case.tensors(torch.float32)
     with torch.no_grad():  # no weights are saved here: another way through the kernel
         output = attend(*leaves, pattern=case.pattern, lengths=case.length_tensor(), backend="sparse")
-    close(answers(case, "reference", torch.float64)[:1], [output.double()], torch.float32, 1400)
+    assert_close(oracle[:1], [output.double()], torch.float32, 1400)
 
 
 @pytest.mark.parametrize("heads", [1, 2])

@@ -57,7 +57,7 @@ def importance(
         "head_start": head_start if method == "gate" else 0.0,
         "seed": seed,
     }
-    run = resolve(given, settings_from(set_, given))
+    run = resolve(given, settings_from(set_, {*given, "num_steps"}))
     run_gate(run, out, for_this_terminal("importance") if is_main() else None)
     if is_main():
         _report(out, beside, seed)

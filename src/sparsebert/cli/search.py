@@ -85,7 +85,7 @@ def _on_text(out: Path, given: dict[str, Any], pairs: list[str] | None) -> None:
     if given["steps"] is None:
         raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
     chosen = {name: value for name, value in given.items() if value is not None}
-    run = resolve(chosen, settings_from(pairs, given))
+    run = resolve(chosen, settings_from(pairs, {*given, "num_steps"}))
     result = run_gate(run, out, for_this_terminal("search") if is_main() else None)
     if is_main():
         typer.echo(_words(out, dict(result.fields)))
@@ -100,7 +100,7 @@ def _on_task(
     from sparsebert.training.launch import is_main
     from sparsebert.training.progress import for_this_terminal
 
-    of_run, of_loop, of_gate = task_settings(pairs, given)
+    of_run, of_loop, of_gate = task_settings(pairs, {*given, "num_steps"})
     chosen = {name: given[name] for name in ("model", "length", "batch_size", "seed")}
     config = FinetuneConfig(task=task, data=data, **(chosen | of_run))
     gate = TaskGate(

@@ -67,7 +67,7 @@ def study(
     from sparsebert.cli.options import settings_from
     from sparsebert.studies.study import StudyConfig, make_plan, planned
 
-    sizes: dict[str, Any] = settings_from(set_, ("seeds",)) | ({} if seeds is None else {"seeds": seeds})
+    sizes: dict[str, Any] = settings_from(set_, ("seeds", "model")) | ({} if seeds is None else {"seeds": seeds})
     config = StudyConfig(
         name=name,
         out=out,

@@ -172,7 +172,8 @@ def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:
 
 
 def _score(graph: Graph, adapted: list[Run], tasks: Iterable[str]) -> None:
-    limit = graph.scale.seeds if graph.scale.task_seeds is None else graph.scale.task_seeds
+    scored = _seeds(graph)[: graph.scale.task_seeds]
     for run in adapted:
-        for task in tasks if run.condition.seed < limit else ():
-            graph.finetune(run, task)
+        if run.condition.seed in scored:
+            for task in tasks:
+                graph.finetune(run, task)

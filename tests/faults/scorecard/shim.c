@@ -59,10 +59,11 @@ static int (*real_open64)(const char*, int, ...);
 static int (*real_openat64)(int, const char*, int, ...);
 static int (*real_connect)(int, const struct sockaddr*, socklen_t);
 static ssize_t (*real_sendto)(int, const void*, size_t, int, const struct sockaddr*, socklen_t);
-static ssize_t (*real_send)(int, const void*, size_t, int);
 static ssize_t (*real_sendmsg)(int, const struct msghdr*, int);
 static int (*real_sendmmsg)(int, struct mmsghdr*, unsigned, int);
 static int (*real_getaddrinfo)(const char*, const char*, const struct addrinfo*, struct addrinfo**);
+
+static int leaves(int fd, const struct sockaddr* address);
 
 static struct shared* arm(void) {
   if (!armed) {
@@ -183,6 +184,7 @@ static ssize_t allowed(int fd, size_t size) {
 }
 
 ssize_t write(int fd, const void* data, size_t size) {
+  if (leaves(fd, NULL)) return -1;
   if (!watched_fd(fd)) return REAL(write)(fd, data, size);
   ssize_t now = allowed(fd, size);
   if (now < 0) return -1;
@@ -207,6 +209,7 @@ ssize_t pwrite64(int fd, const void* data, size_t size, off_t at) {
 ssize_t pwrite(int fd, const void* data, size_t size, off_t at) { return pwrite64(fd, data, size, at); }
 
 ssize_t writev(int fd, const struct iovec* parts, int count) {
+  if (leaves(fd, NULL)) return -1;
   if (!watched_fd(fd)) return REAL(writev)(fd, parts, count);
   for (int i = 0; i < count; ++i)
     if (parts[i].iov_len) return write(fd, parts[i].iov_base, parts[i].iov_len);
@@ -377,13 +380,11 @@ int connect(int fd, const struct sockaddr* address, socklen_t size) {
   return REAL(connect)(fd, address, size);
 }
 
-ssize_t send(int fd, const void* data, size_t count, int flags) {
-  return leaves(fd, NULL) ? -1 : REAL(send)(fd, data, count, flags);
-}
-
 ssize_t sendto(int fd, const void* data, size_t count, int flags, const struct sockaddr* address, socklen_t size) {
   return leaves(fd, address) ? -1 : REAL(sendto)(fd, data, count, flags, address, size);
 }
+
+ssize_t send(int fd, const void* data, size_t count, int flags) { return sendto(fd, data, count, flags, NULL, 0); }
 
 ssize_t sendmsg(int fd, const struct msghdr* message, int flags) {
   return leaves(fd, message->msg_name) ? -1 : REAL(sendmsg)(fd, message, flags);
