@@ -45,6 +45,27 @@ def test_gated_equals_the_oracle_forward_and_backward(case: Case, relaxation: Re
         assert (expected - found).abs().max() <= 8 * rounding(expected, torch.float32, case.length * case.batch)
 
 
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("relaxation", RELAXATIONS)
+def test_half_precision_queries_keep_the_arithmetic_of_the_gate(relaxation: Relaxation, autocast: bool) -> None:
+    torch.manual_seed(2)
+    half = [torch.randn(2, 2, 9, 4).bfloat16() for _ in range(4)]
+    gate = torch.rand(2, 9, 9) * 0.9 + 0.05
+    found = [leaf.clone().requires_grad_() for leaf in (*half[:3], gate)]
+    exact = [leaf.double().requires_grad_() for leaf in (*half[:3], gate)]
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        output = attend(*found[:3], gate=found[3], relaxation=relaxation, backend="gated")
+    expected = attend(*exact[:3], gate=exact[3], relaxation=relaxation, backend="reference")
+    output.backward(half[3])
+    expected.backward(half[3].double())
+    assert output.dtype == torch.bfloat16
+    # Nothing but the last rounding of the output is half: the gate's gradient is as good as in float32.
+    torch.testing.assert_close(output.double(), expected, rtol=2**-8, atol=1e-6)
+    torch.testing.assert_close(found[3].grad.double(), exact[3].grad, rtol=1e-4, atol=1e-5)  # type: ignore[union-attr]
+    for rounded, whole in zip(found[:3], exact[:3], strict=True):
+        torch.testing.assert_close(rounded.grad.double(), whole.grad, rtol=2**-8, atol=1e-5)  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("relaxation", RELAXATIONS)
 @pytest.mark.parametrize("backend", ["reference", "gated"])
 def test_gradients_match_finite_differences(relaxation: Relaxation, backend: str) -> None:

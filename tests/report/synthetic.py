@@ -164,6 +164,11 @@ def _patterns(maker: _Maker, effects: Effects, seed: int, tasks: tuple[str, ...]
                         family="handmade", pattern=name, diagonal=diagonal, seed=seed)  # fmt: skip
     # The null of "learned beat hand-made" is equality with the better class.
     best = -5.0 + effects.globals_ + effects.learned
+    for name in paper.HANDMADE:
+        for kind, title in paper.KINDS.items():
+            target = round(_SPARSITY[name], 3)
+            maker.group(("patterns",), f"{title} {100 * target:.3g}%", best, target, (),
+                        family="learned", kind=kind, sparsity_target=target, seed=seed)  # fmt: skip
     for kind, start in (("unstructured", 0.80), ("structured", 0.91)):
         for place, penalty in enumerate(paper.PENALTIES):
             sparsity = start + effects.penalty / 100 * place + maker.random.normal(0, 0.0005)

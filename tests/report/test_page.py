@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsebert.report.explorer import pack_kept, pack_values
+from sparsebert.report.explorer import explorer_data, pack_kept, pack_values
 from sparsebert.report.markup import Markup, join, relative_link, tag
 from sparsebert.report.page_html import embedded, policy
+from sparsebert.report.study import load_study
 from sparsebert.report.writing import write_report
 from tests.report.synthetic import World, write_study
 
@@ -162,3 +163,14 @@ def test_packed_patterns_come_back() -> None:
     keep = np.random.default_rng(0).random((2, 5, 5)) > 0.5
     bits = np.frombuffer(b64decode(pack_kept("x", keep)["packed"]), np.uint8).reshape(2, -1)
     assert (np.unpackbits(bits, axis=1, bitorder="little")[:, :25].reshape(2, 5, 5) == keep).all()
+
+
+def test_a_search_without_its_gate_still_shows_what_it_kept(tmp_path: Path) -> None:
+    write_study(World(seeds=1, tasks=("rte",)), tmp_path / "study")
+    study = load_study(tmp_path / "study")
+    before = {source["title"]: source for source in explorer_data(study)["sources"]}
+    run = next(study.finished("search", kind="unstructured"))
+    (run.path / "gate.safetensors").unlink()
+    source = next(one for one in explorer_data(study)["sources"] if one["run"] == run.id)
+    assert (before[source["title"]]["kind"], source["kind"]) == ("values", "kept")
+    assert source["packed"] == before[source["title"]]["frozen"]

@@ -7,6 +7,8 @@ import pytest
 from sparsebert.report import paper
 from sparsebert.report.findings_html import signed
 from sparsebert.report.importance import category_numbers, importances
+from sparsebert.report.losses import losses_table
+from sparsebert.report.matching import Condition, at_least_as_sparse
 from sparsebert.report.settings import facts, runs_table, settings_table
 from sparsebert.report.study import Study
 from sparsebert.report.table_html import said
@@ -87,6 +89,34 @@ def test_a_learned_row_is_of_patterns_without_the_diagonal_alone(study: Study) -
     row = next(row for row in table.rows if row.label == "DAM_s λ=0.1")
     without = study.finished("adapt", family="learned", kind="structured", penalty=0.1, diagonal=False)
     assert row.cells[0].value == pytest.approx(100 * fmean(run.sparsity or 0 for run in without))
+
+
+def test_every_condition_has_its_loss_and_what_it_is_more_than_dense(study: Study) -> None:
+    table = losses_table(study)
+    rows = {(row.group, row.label): row for row in table.rows}
+    assert len(rows) == len(table.rows)
+    assert {id_ for row in table.rows for id_ in row.cells[1].runs} == {run.id for run in study.finished("adapt")}
+    dense, random_drop = (rows["Dense and the diagonal", name] for name in ("dense", "random-drop"))
+    assert dense.cells[2].value is None
+    assert len(random_drop.cells[1].runs) == 9  # three draws of three seeds, three values of the mean
+    assert random_drop.cells[3].value == 3
+    for row in table.rows:
+        assert isinstance(row.cells[1].value, float)
+        if row is not dense:
+            assert row.cells[2].value == pytest.approx(row.cells[1].value - dense.cells[1].value)  # type: ignore[operator]
+    assert [row.label for row in table.rows if row.group == "Pruned at random"][:2] == ["10%", "20%"]
+    assert "DAM_s λ=0.1, without the diagonal" in {row.label for row in table.rows}
+
+
+def test_a_hand_made_pattern_is_compared_at_its_own_sparsity_by_loss_and_at_the_nearest_penalty_by_score(
+    study: Study,
+) -> None:
+    handmade = Condition("handmade", pattern="longformer", diagonal=True)
+    by_loss = at_least_as_sparse(study, handmade, Condition.adapted)
+    assert {one.sparsity_target for one in by_loss} == {0.887}
+    by_score = at_least_as_sparse(study, handmade, Condition.scored)
+    assert [one.kind for one in by_score] == ["structured"]  # no unstructured one with scores is as sparse
+    assert by_score[0].penalty == 1e-4
 
 
 def test_negative_numbers_have_a_minus_sign_and_tiny_ones_a_digit() -> None:

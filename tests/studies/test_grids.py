@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sparsebert.errors import ConfigError
+from sparsebert.patterns import named
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in, phase_of
 from sparsebert.studies.runs import Run
@@ -49,6 +50,15 @@ def test_patterns_scores_six_handmade_ones_with_and_eight_learned_ones_without_t
     learned = {(r.condition.kind, r.condition.penalty) for r in scored if r.condition.family == "learned"}
     assert len(learned) == 8
     assert not any(run.condition.diagonal for run in scored if run.condition.family == "learned")
+
+
+def test_patterns_are_also_learned_at_the_sparsity_of_every_hand_made_one(graph_of: GraphOf) -> None:
+    graph = graph_of("patterns")
+    adapted = [run for run in graph.runs.values() if run.stage == "adapt" and run.condition.sparsity_target is not None]
+    aims = Counter((run.condition.kind, run.condition.sparsity_target) for run in adapted)
+    own = {round(named(name, graph.scale.length, graph.sources.heads).sparsity, 3) for name in HANDMADE}
+    assert aims == {(kind, sparsity): 1 for kind in ("unstructured", "structured") for sparsity in own}
+    assert not any(run.condition.sparsity_target for run in graph_of("patterns", "paper").runs.values())
 
 
 def test_ablation_has_every_pattern_with_and_without_the_diagonal(graph_of: GraphOf) -> None:

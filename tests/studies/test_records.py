@@ -59,6 +59,17 @@ def test_what_words_describe_is_not_recorded_again(graph_of: GraphOf, tmp_path: 
         assert ("pattern.safetensors" in recorded_files(tmp_path / "kept", run.id)) == (run.stage == "search")
 
 
+@pytest.mark.parametrize(("size", "kept"), [(2**18, True), (2**18 + 1, False)])
+def test_of_a_search_only_a_small_gate_is_recorded(graph_of: GraphOf, tmp_path: Path, size: int, kept: bool) -> None:
+    run = next(run for run in graph_of("patterns").runs.values() if run.stage == "search")
+    _finish(run, tmp_path)
+    (tmp_path / "gate.safetensors").write_bytes(bytes(size))
+    write_record(run, tmp_path, tmp_path / "kept")
+    files = recorded_files(tmp_path / "kept", run.id)
+    assert "pattern.safetensors" in files
+    assert ("gate.safetensors" in files) == kept
+
+
 def test_only_what_a_missing_run_needs_is_made_again(graph_of: GraphOf, tmp_path: Path) -> None:
     graph, kept = graph_of("pruning"), tmp_path / "kept"
     _record_all(graph, tmp_path / "theirs", kept)

@@ -28,17 +28,21 @@ def attend_gated(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
     if inputs.gate is None:
         raise AttentionError("backend 'gated' needs a gate; pass gate=..., or choose another backend")
     padded = _padded(inputs)
-    output: Tensor = _GatedAttention.apply(  # type: ignore[no-untyped-call]
-        inputs.query,
-        inputs.key,
-        inputs.value,
-        _selected(inputs.gate.values, inputs),
-        _excluded(inputs, padded),
-        inputs.dropout,
-        inputs.scale,
-        inputs.gate.relaxation,
-        inputs.gate.c,
-    )
+    # A gate is learned by differences that half precision would round away, so the arithmetic is the gate's.
+    arithmetic = torch.promote_types(inputs.query.dtype, inputs.gate.values.dtype)
+    with torch.autocast(inputs.query.device.type, enabled=False):
+        output: Tensor = _GatedAttention.apply(  # type: ignore[no-untyped-call]
+            inputs.query.to(arithmetic),
+            inputs.key.to(arithmetic),
+            inputs.value.to(arithmetic),
+            _selected(inputs.gate.values, inputs),
+            _excluded(inputs, padded),
+            inputs.dropout,
+            inputs.scale,
+            inputs.gate.relaxation,
+            inputs.gate.c,
+        )
+    output = output.to(inputs.query.dtype)
     return output if padded is None else output.masked_fill(padded[:, None, :, None], 0.0)
 
 

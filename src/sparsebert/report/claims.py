@@ -105,9 +105,10 @@ def learned_beat_handmade(study: Study) -> list[Part]:
     parts = []
     for name in HANDMADE:
         handmade = Condition("handmade", pattern=name, diagonal=True)
-        for learned in at_least_as_sparse(study, handmade):
-            title = f"{describe(learned)} - {HANDMADE_TITLES[name]}"
-            parts += _both_measures(study, title, learned, handmade, _superior, "patterns")
+        for runs_of, compared in ((Condition.scored, _by_score), (Condition.adapted, _by_loss)):
+            for learned in at_least_as_sparse(study, handmade, runs_of):
+                title = f"{describe(learned)} - {HANDMADE_TITLES[name]}"
+                parts += compared(study, title, learned, handmade, _superior, "patterns")
     return parts
 
 
@@ -136,9 +137,21 @@ def _both_measures(
     study: Study, name: str, one: Condition, other: Condition, judge: Judge, used_by: str | None = None
 ) -> list[Part]:
     """Scores of tasks and held-out loss, each where both conditions have it."""
-    by_score = scores(one.scored(study, used_by)).minus(scores(other.scored(study, used_by)))
-    by_loss = gains(one.adapted(study, used_by)).minus(gains(other.adapted(study, used_by)))
-    return [*_part(name, by_score, True, judge), *_part(name, by_loss, False, judge)]
+    return [compared for by in (_by_score, _by_loss) for compared in by(study, name, one, other, judge, used_by)]
+
+
+def _by_score(
+    study: Study, name: str, one: Condition, other: Condition, judge: Judge, used_by: str | None
+) -> list[Part]:
+    difference = scores(one.scored(study, used_by)).minus(scores(other.scored(study, used_by)))
+    return _part(name, difference, True, judge)
+
+
+def _by_loss(
+    study: Study, name: str, one: Condition, other: Condition, judge: Judge, used_by: str | None
+) -> list[Part]:
+    difference = gains(one.adapted(study, used_by)).minus(gains(other.adapted(study, used_by)))
+    return _part(name, difference, False, judge)
 
 
 def _part(name: str, sample: Sample, is_score: bool, judge: Judge) -> list[Part]:

@@ -36,11 +36,13 @@ def explorer_data(study: Study) -> dict[str, Any]:
 
 def _learned(study: Study) -> Iterator[dict[str, Any]]:
     for run in _chosen(study):
-        values = read_values(run.path)
-        if values is None:
-            continue
-        path = run.path / "pattern.safetensors"
-        yield pack_values(_title(run), values, run.id, Pattern.load(path) if path.is_file() else None)
+        values, path = read_values(run.path), run.path / "pattern.safetensors"
+        pattern = Pattern.load(path) if path.is_file() else None
+        if values is not None:
+            yield pack_values(_title(run), values, run.id, pattern)
+        elif pattern is not None:
+            # A record leaves out what a large search learned; what it kept can still be looked at.
+            yield pack_kept(_title(run), _all_kept(pattern), run.id)
 
 
 def _chosen(study: Study) -> list[Run]:
@@ -78,7 +80,7 @@ def pack_values(
         "low": low,
         "high": high,
         "halved": halved,
-        "frozen": _bits(np.stack([kept(frozen, head) for head in range(heads)])) if fits and frozen else None,
+        "frozen": _bits(_all_kept(frozen)) if fits and frozen else None,
         "run": run,
         "packed": b64encode(packed.tobytes()).decode(),
     }
@@ -89,10 +91,14 @@ def _handmade(length: int) -> Iterator[dict[str, Any]]:
         yield pack_kept(paper.HANDMADE_TITLES[name], kept(named(name, length))[None])
 
 
-def pack_kept(title: str, keep: Bool[np.ndarray, "heads n n"]) -> dict[str, Any]:
+def pack_kept(title: str, keep: Bool[np.ndarray, "heads n n"], run: str | None = None) -> dict[str, Any]:
     """One bit an entry."""
     heads, n, _ = keep.shape
-    return {"title": title, "kind": "kept", "n": n, "heads": heads, "run": None, "packed": _bits(keep)}
+    return {"title": title, "kind": "kept", "n": n, "heads": heads, "run": run, "packed": _bits(keep)}
+
+
+def _all_kept(pattern: Pattern) -> Bool[np.ndarray, "heads n n"]:
+    return np.stack([kept(pattern, head) for head in range(pattern.heads)])
 
 
 def _bits(keep: Bool[np.ndarray, "heads n n"]) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from sparsebert.report.figures import Figure
 from sparsebert.report.findings import Finding
+from sparsebert.report.losses import losses_table
 from sparsebert.report.settings import facts, settings_table, stages_table
 from sparsebert.report.study import Study
-from sparsebert.report.table_html import said
+from sparsebert.report.table_html import half_width, said
 from sparsebert.report.tables import TABLES, Cell, Table, importance_table
 
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]<>#|!"} | {"\n": " ", "\r": " "})
@@ -19,8 +20,8 @@ def markdown(study: Study, findings: list[Finding], figures: Iterable[tuple[Figu
         lines += ["**Not evidence.** These runs are a few steps long; the numbers mean nothing.", ""]
     lines += [f"- {name}: {plain(value)}" for name, value in facts(study)]
     lines += ["", "## Findings", "", *_findings(findings), "", "## Tables", ""]
-    tables = [importance_table(study), *(make(study) for make in TABLES), settings_table(study), stages_table(study)]
-    for table in tables:
+    makers = (importance_table, losses_table, *TABLES, settings_table, stages_table)
+    for table in (make(study) for make in makers):
         lines += [f"### {table.title}", "", f"{table.caption}{_key(table)}", "", *_table(table), ""]
     lines += ["## Figures", ""]
     for figure, address in figures:
@@ -34,7 +35,10 @@ def plain(text: str) -> str:
 
 
 def _key(table: Table) -> str:
-    return " Ours, and the paper's in brackets." if table.has_paper else ""
+    if table.has_paper:
+        return " Ours, and the paper's in brackets."
+    has_intervals = any(cell.interval is not None for row in table.rows for cell in row.cells)
+    return " In brackets: half the 95 % interval over seeds." if has_intervals else ""
 
 
 def _findings(findings: list[Finding]) -> Iterator[str]:
@@ -62,4 +66,7 @@ def _table(table: Table) -> Iterator[str]:
 
 def _cell(cell: Cell, has_paper: bool) -> str:
     ours = plain(said(cell.value, cell.digits))
-    return f"{ours} ({plain(said(cell.paper, cell.digits))})" if has_paper and cell.paper is not None else ours
+    if has_paper:
+        return ours if cell.paper is None else f"{ours} ({plain(said(cell.paper, cell.digits))})"
+    reach = half_width(cell)
+    return ours if reach is None else f"{ours} (±{reach})"

@@ -78,16 +78,19 @@ class conditions:  # noqa: N801 - a name space, read as a word
         ]
 
     @staticmethod
-    def learned_for_stages(study: Study) -> list[Condition]:
-        """By kind and target where a target was set, else by kind and penalty."""
+    def learned_to_targets(study: Study, used_by: str) -> list[Condition]:
+        """By kind and sparsity that was aimed at."""
         found = {
             (str(run.condition.get("kind")), float(run.condition["sparsity_target"]))
-            for run in study.finished("adapt", "finetune", "score", study="stages", family="learned")
+            for run in study.finished("adapt", "finetune", "score", study=used_by, family="learned")
             if run.condition.get("kind") in KINDS and isinstance(run.condition.get("sparsity_target"), int | float)
         }
-        if not found:
-            return conditions.learned(study, "stages")
         return [Condition("learned", kind=kind, sparsity_target=target) for kind, target in sorted(found)]
+
+    @staticmethod
+    def learned_for_stages(study: Study) -> list[Condition]:
+        """By kind and target where a target was set, else by kind and penalty."""
+        return conditions.learned_to_targets(study, "stages") or conditions.learned(study, "stages")
 
     @staticmethod
     def pairs_by_diagonal(study: Study) -> list[tuple[Condition, Condition]]:
@@ -120,7 +123,7 @@ def describe(condition: Condition) -> str:
     title = KINDS.get(str(condition.kind), str(condition.kind))
     if condition.penalty is not None:
         return f"{title} λ={condition.penalty:g}"
-    return title if condition.sparsity_target is None else f"{title} {condition.sparsity_target:.0%}"
+    return title if condition.sparsity_target is None else f"{title} {100 * condition.sparsity_target:.3g}%"
 
 
 def pruned_at(study: Study, used_by: str) -> list[float]:
@@ -133,15 +136,20 @@ def pruned_at(study: Study, used_by: str) -> list[float]:
     return sorted(by_method["p"] & by_method["random"])
 
 
-def at_least_as_sparse(study: Study, handmade: Condition) -> list[Condition]:
-    """Of each kind the learned pattern nearest in sparsity among those that are no denser than the hand-made one."""
+def at_least_as_sparse(
+    study: Study, handmade: Condition, runs_of: Callable[[Condition, Study, str], list[Run]]
+) -> list[Condition]:
+    """Of each kind the learned pattern nearest in sparsity among those that are no denser than the hand-made one.
+
+    runs_of: Condition.scored or Condition.adapted; only what has such runs can be compared by them.
+    """
     own = handmade.sparsity(study, "patterns")
     if own is None:
         return []
     nearest: dict[str, tuple[float, Condition]] = {}
-    for learned in conditions.learned(study):
+    for learned in (*conditions.learned(study), *conditions.learned_to_targets(study, "patterns")):
         sparsity = learned.sparsity(study, "patterns")
-        if sparsity is None or sparsity < own - _ROUNDING:
+        if sparsity is None or sparsity < own - _ROUNDING or not runs_of(learned, study, "patterns"):
             continue
         kind = str(learned.kind)
         if kind not in nearest or sparsity < nearest[kind][0]:

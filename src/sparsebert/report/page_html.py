@@ -14,6 +14,7 @@ from sparsebert.report.figures import all_figures
 from sparsebert.report.figures.svg import Link
 from sparsebert.report.findings import Finding
 from sparsebert.report.findings_html import findings_html
+from sparsebert.report.losses import losses_table
 from sparsebert.report.markup import Markup, join, relative_link, tag
 from sparsebert.report.settings import facts, runs_table, settings_table, stages_table
 from sparsebert.report.study import Study
@@ -117,6 +118,7 @@ def _sections(study: Study, findings: list[Finding], link: Link) -> dict[str, Ma
     return {
         "findings": findings_html(findings, link),
         "importance": join(figures["heat"], figures["profile"], table_html(importance_table(study), link, "Position")),
+        "losses": table_html(losses_table(study), link, "Pattern"),
         "diagonal": join(table_html(glue_table(study), link, "Model"), table_html(swag_table(study), link, "Model")),
         "pruning": join(figures["pruning"], figures["pruning-loss"]),
         "patterns": join(

@@ -55,10 +55,8 @@ def _row(row: Row, has_paper: bool, link: Link) -> Markup:
 
 def _cell(cell: Cell, has_paper: bool, link: Link) -> Markup:
     words, where = said(cell.value, cell.digits), link(cell.runs)
-    spread = None
-    if cell.interval is not None and isinstance(cell.value, float):
-        reach = (cell.interval[1] - cell.interval[0]) / 2
-        spread = tag("span", f"±{reach:.{cell.digits}f}", class_="spread", title="95 % interval over seeds")
+    reach = half_width(cell)
+    spread = None if reach is None else tag("span", f"±{reach}", class_="spread", title="95 % interval over seeds")
     ours: Markup | str = words
     if where and cell.value is not None:
         ours = tag("a", words, href=where, data_runs=" ".join(cell.runs), class_="ours")
@@ -74,6 +72,13 @@ def _cell(cell: Cell, has_paper: bool, link: Link) -> Markup:
         data_paper=_raw(cell.paper) if has_paper else None,
         class_="text" if isinstance(cell.value, str) and not has_paper else None,
     )
+
+
+def half_width(cell: Cell) -> str | None:
+    """Of the interval, in as many digits as the value; None where there is none."""
+    if cell.interval is None or not isinstance(cell.value, float):
+        return None
+    return f"{(cell.interval[1] - cell.interval[0]) / 2:.{cell.digits}f}"
 
 
 def said(value: float | str | None, digits: int) -> str:

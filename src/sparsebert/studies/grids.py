@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sparsebert.errors import ConfigError
+from sparsebert.patterns import named
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.runs import Condition, Run
 from sparsebert.studies.scales import Scale
@@ -44,13 +45,19 @@ def pruning(graph: Graph) -> None:
 
 
 def patterns(graph: Graph) -> None:
-    """The main table: six hand-made patterns, and both kinds of learned ones at four penalties."""
+    """The main table: six hand-made patterns, and both kinds of learned ones at four penalties.
+
+    Beside it, by loss alone: both kinds at each hand-made pattern's own sparsity.
+    """
     for seed in _seeds(graph):
         adapted = [_handmade(graph, name, seed, diagonal=True) for name in HANDMADE]
         adapted += [
             _learned(graph, kind, seed, penalty, diagonal=False) for kind in KINDS for penalty in graph.scale.penalties
         ]
         _score(graph, adapted, graph.scale.pattern_tasks)
+        for sparsity in _own_sparsities(graph) if graph.scale.own_sparsities else ():
+            for kind in KINDS:
+                _searched(graph, kind, sparsity, seed)
 
 
 def ablation(graph: Graph) -> None:
@@ -70,9 +77,7 @@ def stages(graph: Graph) -> None:
         adapted = []
         for sparsity in graph.scale.stage_sparsities:
             adapted.append(_pruned(graph, "p", sparsity, seed))
-            for kind in KINDS:
-                found = graph.search(kind, seed, sparsity=sparsity)
-                adapted.append(graph.adapt_found(found, "learned", found.condition))
+            adapted += [_searched(graph, kind, sparsity, seed) for kind in KINDS]
         _score(graph, adapted, graph.scale.stage_tasks)
 
 
@@ -164,6 +169,16 @@ def _learned(graph: Graph, kind: str, seed: int, penalty: float, *, diagonal: bo
     found = graph.search(kind, seed, penalty=penalty)
     condition = replace(found.condition, diagonal=diagonal)
     return graph.adapt_found(found, "keep" if diagonal else "drop", condition)
+
+
+def _searched(graph: Graph, kind: str, sparsity: float, seed: int) -> Run:
+    found = graph.search(kind, seed, sparsity=sparsity)
+    return graph.adapt_found(found, "learned", found.condition)
+
+
+def _own_sparsities(graph: Graph) -> list[float]:
+    """Of the hand-made patterns, in tenths of a per cent."""
+    return [round(named(name, graph.scale.length, graph.sources.heads).sparsity, 3) for name in HANDMADE]
 
 
 def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:

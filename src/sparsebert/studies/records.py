@@ -1,6 +1,7 @@
 """Finished runs as small files for version control: one JSON a run, with all that reports and later runs read of it.
 
-Left out: weights, the log of single steps, and patterns that words or another run's files give again.
+Left out: weights, the log of single steps, patterns that words or another run's files give again, and what a search
+learned of every single entry, half a megabyte each: the pattern is there, and a run that needs more makes it again.
 """
 
 import binascii
@@ -20,6 +21,7 @@ _PACKED: dict[Stage, tuple[str, ...]] = {
     "search": ("gate.safetensors", "pattern.safetensors"),
     "prune": ("pattern.safetensors",),
 }
+_LARGEST_GATE = 2**18  # bytes, of a search
 _MOST_BYTES = 256 * 2**20  # of an unpacked file; a claim beyond this is hostile
 
 
@@ -34,9 +36,15 @@ def write_record(run: Run, made: Path, into: Path) -> bool:
     if path.is_file():
         return False
     texts = {name: read_json(made / name) for name in _TEXTS if (made / name).is_file()}
-    packed = {name: _pack(made / name) for name in _PACKED.get(run.stage, ()) if (made / name).is_file()}
+    packed = {name: _pack(made / name) for name in _PACKED.get(run.stage, ()) if _is_kept(run, made / name)}
     write_json(path, {"version": _VERSION, "id": run.id, "files": texts, "packed": packed})
     return True
+
+
+def _is_kept(run: Run, path: Path) -> bool:
+    if not path.is_file():
+        return False
+    return run.stage != "search" or path.name != "gate.safetensors" or path.stat().st_size <= _LARGEST_GATE
 
 
 def recorded_files(folder: Path, run_id: str) -> set[str]:

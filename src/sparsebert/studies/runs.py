@@ -39,7 +39,7 @@ class Condition:
         if self.penalty is not None:
             words.append(f"λ={self.penalty:g}")
         if self.sparsity_target is not None:
-            words.append(f"{self.sparsity_target:.0%}")
+            words.append(f"{100 * self.sparsity_target:.3g}%")
         words += [self.method] if self.method else []
         words += [f"draw {self.draw}"] if self.draw is not None else []
         if self.family == "handmade" and not self.diagonal:

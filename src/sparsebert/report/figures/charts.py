@@ -115,9 +115,8 @@ def _frontier(study: Study, task: str | None) -> list[Series]:
     ]
     series = _series("hand-made", handmade, HANDMADE, joined=False, labelled=True)
     for kind, colour in (("unstructured", LEARNED_U), ("structured", LEARNED_S)):
-        points = [
-            _at_own_sparsity(study, learned, task) for learned in conditions.learned(study) if learned.kind == kind
-        ]
+        learned = (*conditions.learned(study), *conditions.learned_to_targets(study, "patterns"))
+        points = [_at_own_sparsity(study, one, task) for one in learned if one.kind == kind]
         series += _series(f"{paper.KINDS[kind]} (learned)", points, colour)
     return series
 
