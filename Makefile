@@ -46,8 +46,11 @@ faults: $(READY)  ## the fault, bad-input and hostile-input scorecard: about an 
 soak: $(READY)  ## an hour-long search while the machine is loaded; row L1 of the same page
 	$(BIN)/python -m tests.faults.scorecard --out docs/results/reliability.md --rows L1
 
-bench: $(READY)  ## the benchmarks, one after another
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+# These ask for a corpus or a finished study.
+ASKING := $(addprefix benchmarks/,diagonal.py learned_patterns.py recipes.py)
+
+bench: $(READY)  ## the benchmarks that need nothing else, one after another
+	for script in $(filter-out $(ASKING),$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
 
 sanitize:  ## the kernel under ASan and UBSan, on a small suite
 	bash csrc/check_memory.sh

@@ -63,8 +63,10 @@ def adapted(study: Study, task: str, variant: str, seed: int) -> float | None:
 def fine_tuned_only(study: Study, task: str, variant: str, seed: int, data: str, out: Path) -> float:
     """The score of the study's fine-tuning from its base, without any step under the pattern before."""
     if not (out / "result.json").is_file():
-        base = next(study.finished("base"))
-        settings: Mapping[str, Any] = study.base["sizes"]["finetune"]
+        base = next(study.finished("base"), None)
+        if base is None:
+            raise SystemExit(f"the base run of {study.folder} is not finished; run the study first")
+        settings: Mapping[str, Any] = {"length": study.base["sizes"]["length"], **study.base["sizes"]["finetune"]}
         heads = int(read_json(base.path / "model" / "config.json")["num_attention_heads"])
         pattern = _pattern(variant, seed, int(settings["length"]), heads)
         chosen = {**settings, "precision": study.base["sizes"]["precision"], "seed": seed}

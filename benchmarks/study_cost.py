@@ -1,7 +1,7 @@
 """Of what matrix products sustain on one thread, which share does training reach? The estimate of a study uses it.
 
 Alternates products and pre-training steps, in processor time, and prints the median ratio.
-Run: python benchmarks/study_cost.py [--model minilm] [--length 128] [--rows 16] [--rounds 5]
+Run: python benchmarks/study_cost.py [--model minilm] [--length 128] [--rows 16] [--rounds 5] [--precision bfloat16]
 """
 
 import argparse
@@ -27,6 +27,7 @@ def main() -> None:
     arguments.add_argument("--length", type=int, default=128)
     arguments.add_argument("--rows", type=int, default=16)
     arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     given = arguments.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -45,13 +46,15 @@ def main() -> None:
             products = product_speed(1)
             started = time.process_time()
             optimiser.zero_grad()
-            objective(step, 0).total.backward()
+            with torch.autocast("cpu", torch.bfloat16, enabled=given.precision == "bfloat16"):
+                loss = objective(step, 0).total
+            loss.backward()
             optimiser.step()
             seconds.append(time.process_time() - started)
             ratios.append(work / seconds[-1] / products)
         # The first step also allocates.
         ratio, step_seconds = median(ratios[1:]), median(seconds[1:])
-        size = f"{given.model}, {given.rows} x {given.length}"
+        size = f"{given.model}, {given.rows} x {given.length}, {given.precision}"
         print(f"{size}: {work:.3g} operations and {step_seconds:.2f} s a step, {ratio:.2f} of products' speed")
 
 

@@ -44,6 +44,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = World(
         length=48, heads=6, seeds=3, prefix='<img src=x onerror="window.harm=1">\'', tasks=("rte", "qnli", "mnli")
     )
-    write_study(world, folder / "study")
+    study = write_study(world, folder / "study")
+    for run in study.finished("search", kind="unstructured", penalty=0.1):
+        (run.path / "gate.safetensors").unlink()  # as a record leaves it
     write_report(folder / "study", folder / "study" / "report.html")
     return folder / "study" / "report.html"

@@ -170,6 +170,21 @@ def test_a_search_shows_the_pattern_that_was_frozen(watched: Watched, report: Pa
     assert watched.troubles == []
 
 
+def test_a_search_without_its_gate_shows_every_head_of_its_pattern(watched: Watched, report: Path) -> None:
+    page = watched.page
+    near_explorer(page)
+    page.locator("#x-values").check()
+    run = next(load_study(report.parent).finished("search", kind="unstructured", penalty=0.1))
+    pattern = Pattern.load(run.path / "pattern.safetensors")
+    page.locator("#x-source").select_option(label=run.label)
+    page.locator("#x-head").select_option("2")
+    assert page.locator("#x-kept").inner_text() == f"{len(pattern.entries(2))} of 2,304"
+    assert page.locator("#x-range").is_disabled()
+    assert page.locator("#x-range-said").inner_text() == "as it was frozen; the values were not kept"
+    assert page.locator("#x-note").inner_text().startswith("48 positions, 6 heads.")
+    assert watched.troubles == []
+
+
 def test_a_mean_shows_the_runs_behind_it(watched: Watched) -> None:
     page = watched.page
     page.locator("#table-glue tbody a.ours").first.click()

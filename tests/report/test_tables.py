@@ -1,5 +1,6 @@
 """The paper's numbers as typed, and ours beside them."""
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -106,6 +107,32 @@ def test_every_condition_has_its_loss_and_what_it_is_more_than_dense(study: Stud
             assert row.cells[2].value == pytest.approx(row.cells[1].value - dense.cells[1].value)  # type: ignore[operator]
     assert [row.label for row in table.rows if row.group == "Pruned at random"][:2] == ["10%", "20%"]
     assert "DAM_s λ=0.1, without the diagonal" in {row.label for row in table.rows}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {},
+        {"family": "pruned", "method": "p"},
+        {"family": ["pruned"]},
+        {"family": "learned", "kind": "other"},
+        {"family": 3},
+    ],
+)
+def test_a_run_of_an_odd_condition_is_left_out_of_the_losses(study: Study, condition: dict[str, object]) -> None:
+    run = replace(next(study.finished("adapt", family="pruned")), condition=condition)
+    assert losses_table(replace(study, runs=(*study.runs, run))).rows == losses_table(study).rows
+
+
+def test_of_learned_patterns_the_nearest_in_sparsity_is_compared_and_not_the_densest(study: Study) -> None:
+    handmade = Condition("handmade", pattern="longformer", diagonal=True)
+    own = handmade.sparsity(study, "patterns")
+    assert own is not None
+    found = next(study.finished("adapt", study="patterns", family="learned", kind="structured", penalty=1e-4))
+    denser = replace(found, result={**(found.result or {}), "sparsity": own - 0.004})
+    others = [run for run in study.runs if run.condition.get("penalty") != 1e-4]
+    by_loss = at_least_as_sparse(replace(study, runs=(*others, denser)), handmade, Condition.adapted)
+    assert {one.sparsity_target for one in by_loss} == {0.887}
 
 
 def test_a_hand_made_pattern_is_compared_at_its_own_sparsity_by_loss_and_at_the_nearest_penalty_by_score(

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from sparsebert.errors import ConfigError
-from sparsebert.patterns import named
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in, phase_of
 from sparsebert.studies.runs import Run
@@ -56,8 +55,9 @@ def test_patterns_are_also_learned_at_the_sparsity_of_every_hand_made_one(graph_
     graph = graph_of("patterns")
     adapted = [run for run in graph.runs.values() if run.stage == "adapt" and run.condition.sparsity_target is not None]
     aims = Counter((run.condition.kind, run.condition.sparsity_target) for run in adapted)
-    own = {round(named(name, graph.scale.length, graph.sources.heads).sparsity, 3) for name in HANDMADE}
+    own = (0.689, 0.719, 0.852, 0.871, 0.909, 0.949)  # strided, fixed, Longformer, LogSparse, BigBird, star at 96
     assert aims == {(kind, sparsity): 1 for kind in ("unstructured", "structured") for sparsity in own}
+    assert not any(run.condition.sparsity_target for run in _scored(graph))
     assert not any(run.condition.sparsity_target for run in graph_of("patterns", "paper").runs.values())
 
 

@@ -74,17 +74,24 @@ class _GatedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
-        query, key, value, gate, base, dropped, kept, output = ctx.saved_tensors
-        dropout, scale, relaxation, c = ctx.settings
-        grad_value = dropped.transpose(-1, -2) @ grad_output
-        grad_weights = grad_output @ value.transpose(-1, -2)
-        if kept is not None:
-            grad_weights.mul_(kept).mul_(1 / (1 - dropout))
-        mean = (grad_output * output).sum(-1, keepdim=True)
-        grad_scores, grad_gate = _softmax_backward(grad_weights, mean, base, gate, relaxation, c)
-        grad_query = (grad_scores @ key) * scale
-        grad_key = (grad_scores.transpose(-1, -2) @ query) * scale
-        return grad_query, grad_key, grad_value, grad_gate, None, None, None, None, None
+        # Whoever calls backward() may do so under autocast too.
+        with torch.autocast(grad_output.device.type, enabled=False):
+            return (*_gradients(ctx, grad_output), None, None, None, None, None)
+
+
+def _gradients(ctx: Any, grad_output: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of query, key, value and gate."""
+    query, key, value, gate, base, dropped, kept, output = ctx.saved_tensors
+    dropout, scale, relaxation, c = ctx.settings
+    grad_value = dropped.transpose(-1, -2) @ grad_output
+    grad_weights = grad_output @ value.transpose(-1, -2)
+    if kept is not None:
+        grad_weights.mul_(kept).mul_(1 / (1 - dropout))
+    mean = (grad_output * output).sum(-1, keepdim=True)
+    grad_scores, grad_gate = _softmax_backward(grad_weights, mean, base, gate, relaxation, c)
+    grad_query = (grad_scores @ key) * scale
+    grad_key = (grad_scores.transpose(-1, -2) @ query) * scale
+    return grad_query, grad_key, grad_value, grad_gate
 
 
 def _softmax_with_gate(scores: Tensor, gate: Tensor, relaxation: Relaxation) -> tuple[Tensor, Tensor]:

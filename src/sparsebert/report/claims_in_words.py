@@ -89,7 +89,8 @@ def heads_differ(study: Study) -> list[Part]:
         by_condition: dict[tuple[str, int], list[float]] = {}
         for run, difference in found:
             if difference is not None:
-                by_condition.setdefault((str(run.condition.get("penalty")), run.seed), []).append(difference)
+                aim = f"λ={run.condition.get('penalty')}, target {run.condition.get('sparsity_target')}"
+                by_condition.setdefault((aim, run.seed), []).append(difference)
         values = {key: fmean(differences) for key, differences in by_condition.items()}
         if values:
             sample = Sample(values, tuple(run.id for run, _ in found))

@@ -151,9 +151,9 @@ def at_least_as_sparse(
         sparsity = learned.sparsity(study, "patterns")
         if sparsity is None or sparsity < own - _ROUNDING or not runs_of(learned, study, "patterns"):
             continue
-        kind = str(learned.kind)
-        if kind not in nearest or sparsity < nearest[kind][0]:
-            nearest[kind] = (sparsity, learned)
+        kind, distance = str(learned.kind), abs(sparsity - own)
+        if kind not in nearest or distance < nearest[kind][0]:
+            nearest[kind] = (distance, learned)
     return [condition for _, condition in nearest.values()]
 
 

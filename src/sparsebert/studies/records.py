@@ -1,4 +1,4 @@
-"""Finished runs as small files for version control: one JSON a run, with all that reports and later runs read of it.
+"""Finished runs as small files for version control: one JSON a run, with what reports and most later runs read of it.
 
 Left out: weights, the log of single steps, patterns that words or another run's files give again, and what a search
 learned of every single entry, half a megabyte each: the pattern is there, and a run that needs more makes it again.

@@ -92,7 +92,8 @@ def _task_panel(task: str | None, series: list[Series]) -> Panel:
 def frontier_chart(study: Study) -> Chart:
     """Sparsity against the mean score and against the held-out loss."""
     caption = (
-        "Hand-made patterns and learned ones, each at its own sparsity; better is up for scores, down for the loss."
+        "Hand-made patterns and learned ones, each at its own sparsity; better is up for scores, down for the loss. "
+        "Joined: learned at four penalties. Single points: learned to the sparsity of a hand-made one."
     )
     return Chart("frontier", "Sparsity against quality", caption, _frontier_panels(study, ("average", None)))
 
@@ -115,9 +116,13 @@ def _frontier(study: Study, task: str | None) -> list[Series]:
     ]
     series = _series("hand-made", handmade, HANDMADE, joined=False, labelled=True)
     for kind, colour in (("unstructured", LEARNED_U), ("structured", LEARNED_S)):
-        learned = (*conditions.learned(study), *conditions.learned_to_targets(study, "patterns"))
-        points = [_at_own_sparsity(study, one, task) for one in learned if one.kind == kind]
-        series += _series(f"{paper.KINDS[kind]} (learned)", points, colour)
+        ways = {
+            "learned": conditions.learned(study),
+            "to a sparsity": conditions.learned_to_targets(study, "patterns"),
+        }
+        for way, learned in ways.items():
+            points = [_at_own_sparsity(study, one, task) for one in learned if one.kind == kind]
+            series += _series(f"{paper.KINDS[kind]} ({way})", points, colour, joined=way == "learned")
     return series
 
 

@@ -101,7 +101,7 @@
     at("all").textContent = percent(1 - all / (size * source.heads));
     at("kept").textContent = `${count.toLocaleString("en")} of ${size.toLocaleString("en")}`;
     const told = isStated() ? "" : mode() === "sparsity" ? `${(range.value / 10).toFixed(1)} % removed` : `values above ${threshold(head).toFixed(4)}`;
-    at("range-said").textContent = isStated() ? "stated, not learned" : state.frozen ? "as it was frozen" : told;
+    at("range-said").textContent = isStated() ? (source.run ? "as it was frozen; the values were not kept" : "stated, not learned") : state.frozen ? "as it was frozen" : told;
     canvas.dataset.kept = String(count);
   };
 
@@ -162,7 +162,7 @@
     at("heads").replaceChildren(...(source.heads === 1 ? [] : source.values.map((_, head) => {
       const button = document.createElement("button"), small = document.createElement("canvas");
       small.width = small.height = source.n;
-      small.getContext("2d").drawImage(paint(head, keptOf(head).kept, at("values").checked), 0, 0);
+      small.getContext("2d").drawImage(paint(head, keptOf(head).kept, at("values").checked && !isStated()), 0, 0);
       button.type = "button";
       button.setAttribute("aria-pressed", String(head === state.head));
       button.append(small, `Head ${head + 1}`);
@@ -187,7 +187,7 @@
     at("head").disabled = source.heads === 1;
     at("slide").disabled = at("values").disabled = isStated();
     at("frozen").hidden = !source.frozen;
-    at("note").textContent = isStated() ? `${source.n} positions, one pattern for all heads.` : `${source.n} positions, ${source.heads} heads.`;
+    at("note").textContent = source.heads === 1 ? `${source.n} positions, one pattern for all heads.` : `${source.n} positions, ${source.heads} heads.`;
     if (data.left_out) at("note").textContent += ` ${data.left_out} more sources are too large for this page.`;
     at("entry").textContent = "Point at an entry.";
     if (source.frozen) asFrozen(); else refresh();
