@@ -121,3 +121,18 @@ def test_results_of_another_folder_are_taken_over_small_files_only(graph_of: Gra
     assert not (place.folder(base) / "model").exists()
     assert place.file(base, "model/model.safetensors").is_relative_to(tmp_path / "theirs")
     assert folder.take_finished(graph.runs.values(), place) == 0
+
+
+@pytest.mark.parametrize("scale", ["smoke", "paper"])
+def test_exactly_the_weights_that_some_run_starts_from_are_kept(graph_of: GraphOf, tmp_path: Path, scale: str) -> None:
+    graph = graph_of("all", scale)
+    _finish(graph, tmp_path)
+    started_from = {run.config.get("start") for run in graph.runs.values()}
+    for run in graph.runs.values():
+        made = tmp_path / "runs" / run.id
+        (made / "model").mkdir(exist_ok=True)
+        folder.tidy(run, made)
+        # An adapted model may yet be fine-tuned on more tasks, and a whole pre-training cost too much to throw away.
+        is_kept = run.id in started_from or run.stage in ("base", "adapt", "prune") or scale == "paper"
+        assert (made / "model").exists() == (is_kept and run.stage != "finetune"), run.stage
+        assert (made / "gate.safetensors").exists()

@@ -107,7 +107,7 @@ def test_importance_runs_leave_categories_profile_and_heat_map(small_study: Path
 def test_weights_that_no_one_needs_are_not_kept(small_study: Path) -> None:
     for folder, result in _results(small_study):
         assert not (folder / "checkpoints").exists()
-        assert (folder / "model").exists() == (result["stage"] not in ("finetune", "prune"))
+        assert (folder / "model").exists() == (result["stage"] in ("base", "adapt"))
 
 
 def test_results_hold_no_path_and_no_clock(small_study: Path) -> None:

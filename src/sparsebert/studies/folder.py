@@ -142,7 +142,12 @@ def make_ready(graph: Graph, missing: list[Run], place: Place) -> None:
 
 
 def tidy(run: Run, folder: Path) -> None:
-    """Remove what no one needs of a finished run: its checkpoints, and the weights of a task that is scored."""
+    """Remove what no one needs of a finished run: its checkpoints, and weights that nothing starts from.
+
+    Those are the weights of a task that is scored, and of a search or importance run that itself started from the base:
+    what was found there is tried on the base again.
+    """
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    if run.stage == "finetune":
+    is_from_base = run.config.get("start") is not None
+    if run.stage == "finetune" or (run.stage in ("search", "importance") and is_from_base):
         shutil.rmtree(folder / "model", ignore_errors=True)
