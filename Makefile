@@ -36,9 +36,10 @@ format: $(READY)  ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-docs: $(READY)  ## rewrite what is generated in the docs: figures, the README tree
+docs: $(READY)  ## rewrite what is generated in the docs: figures, the evidence from its records, the README's table and tree
 	$(BIN)/python docs/figures.py
-	$(BIN)/python docs/tree.py
+	$(BIN)/sparsebert report docs/results/runs --format md --out docs/results/evidence.md
+	$(BIN)/python docs/readme.py
 
 faults: $(READY)  ## the fault, bad-input and hostile-input scorecard: about an hour, resumes
 	$(BIN)/python -m tests.faults.scorecard --out docs/results/reliability.md

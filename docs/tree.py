@@ -1,16 +1,9 @@
-"""Writes the tree of the README from the first line of every file's own docstring, so that the two cannot disagree.
-
-python docs/tree.py           rewrite the README
-python docs/tree.py --check   exit 1 where it is out of date
-"""
+"""The tree of the README, from the first line of every file's own docstring, so that the two cannot disagree."""
 
 import ast
-import sys
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-README = PROJECT / "README.md"
-START, END = "<!-- tree: made by `make docs` -->\n```\n", "```\n<!-- end of tree -->"
 SHOWN = ["csrc", "src/sparsebert", "tests", "benchmarks", "docs"]
 FOLDERS = {
     "csrc": "the C++ kernel: plain C interface, no torch headers",
@@ -22,9 +15,8 @@ SUFFIXES = {".py", ".cpp", ".h", ".hpp", ".md", ".json", ".toml", ".js", ".css",
 
 
 def tree() -> str:
-    return "".join(
-        line + "\n" for folder in SHOWN if (PROJECT / folder).is_dir() for line in _folder(PROJECT / folder, 0)
-    )
+    lines = (line for folder in SHOWN if (PROJECT / folder).is_dir() for line in _folder(PROJECT / folder, 0))
+    return "\n".join(["```", *lines, "```"])
 
 
 def _folder(folder: Path, depth: int) -> list[str]:
@@ -59,18 +51,3 @@ def _told(file: Path) -> str:
     else:
         told = text.strip().split("\n")[0].lstrip("#/*<!- ").removesuffix("-->").removesuffix("*/").strip()
     return told if file.suffix in (".py", ".cpp", ".h", ".hpp", ".md") else ""
-
-
-def main() -> int:
-    text = README.read_text(encoding="utf-8")
-    before, rest = text.split(START)
-    _, after = rest.split(END)
-    current = before + START + tree() + END + after
-    if "--check" in sys.argv:
-        return 0 if current == text else 1
-    README.write_text(current, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

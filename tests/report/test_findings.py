@@ -5,6 +5,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from sparsebert.report import margins
 from sparsebert.report.claims import CLAIMS
 from sparsebert.report.findings import judge, write_findings
@@ -46,6 +48,22 @@ def test_effects_the_other_way_are_not_reproduced() -> None:
 def test_noise_that_drowns_everything_is_not_enough_evidence() -> None:
     found = verdicts(make_study(World(seeds=2, noise=20.0, seed_noise=20.0)))
     assert {found[number] for number in NOT_FROM_FILES if number != 11} == {"not enough evidence"}
+
+
+@pytest.mark.parametrize(("stage", "judged_by_loss"), [("adapt", "not enough evidence"), ("finetune", "reproduced")])
+def test_a_claim_is_judged_when_every_run_that_decides_is_there(stage: str, judged_by_loss: str) -> None:
+    study = make_study(World(seeds=4, **QUIET))
+    missing = next(run for run in study.runs if run.stage == stage and run.studies == ("stages",))
+    runs = tuple(replace(run, result=None) if run is missing else run for run in study.runs)
+    before, after = (judge(replace(study, runs=runs_)) for runs_ in (study.runs, runs))
+    changed = {one.number: two for one, two in zip(before, after, strict=True) if one.verdict != two.verdict}
+    assert {number: finding.verdict for number, finding in changed.items()} == (
+        {} if judged_by_loss == "reproduced" else {9: "not enough evidence"}
+    )
+    nine = after[8]
+    assert nine.by_score == "not enough evidence"
+    assert nine.effect is not None
+    assert ("still to be made: 1" in nine.note) == (stage == "adapt")
 
 
 def test_one_seed_is_never_enough() -> None:

@@ -164,8 +164,8 @@ def test_no_run_is_in_an_earlier_phase_than_what_it_depends_on(graph_of: GraphOf
 def test_importance_comes_first_and_scores_come_last(graph_of: GraphOf) -> None:
     graph = graph_of("all")
     words = [phase.words for phase in sorted({phase_of(graph, run) for run in graph.runs.values()})]
-    assert words[:3] == ["importance: pre-training", "patterns: pre-training", "diagonal: pre-training"]
-    assert words[6:] == [f"{name}: fine-tuning" for name in ("patterns", "diagonal", "ablation", "stages", "pruning")]
+    assert words[:3] == ["importance: pre-training", "diagonal: pre-training", "ablation: pre-training"]
+    assert words[6:] == [f"{name}: fine-tuning" for name in ("diagonal", "ablation", "pruning", "stages", "patterns")]
 
 
 def test_names_are_put_in_one_order_and_joined() -> None:

@@ -13,7 +13,9 @@ class Format(StrEnum):
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by `sparsebert study`.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder written by `sparsebert study`, or by its --record.")
+    ],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     format_: Annotated[
         Format, typer.Option("--format", help="One HTML page, or Markdown with SVG figures.")
@@ -30,11 +32,16 @@ def report(
     sparsebert report results --out results/report.html
 
     sparsebert report results --format md --out results/report.md --figures figures
+
+    sparsebert report docs/results/runs --out published.html
     """
     from collections import Counter
 
     from sparsebert.report.writing import write_report
+    from sparsebert.studies.records import unpacked
 
-    judged = write_report(folder, out, form=format_.value, figures=figures, findings=findings)
+    with unpacked(folder) as study:
+        records = None if study == folder else folder
+        judged = write_report(study, out, form=format_.value, figures=figures, findings=findings, records=records)
     counts = Counter(finding.verdict for finding in judged)
     typer.echo(f"{out}: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common())}")

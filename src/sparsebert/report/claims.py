@@ -29,6 +29,7 @@ class Claim:
 
     number: int
     name: str
+    study: str  # whose runs it is judged by
     statement: str
     kind: Kind
     margin: tuple[tuple[str, float], ...]  # unit -> margin
@@ -165,12 +166,37 @@ _ON_TASKS = (("points", SCORE), ("nats", LOSS))
 _ON_P = (("P", IMPORTANCE),)
 
 CLAIMS = (
-    Claim(1, "diagonal", "The diagonal is the least important position.", "superiority", _ON_P, diagonal_is_least),
-    Claim(2, "neighbours", "Neighbours are the most important positions.", "superiority", _ON_P, neighbours_are_most),
-    Claim(3, "special tokens", "[CLS] and [SEP] matter more than others.", "superiority", _ON_P, specials_above_others),
+    Claim(
+        1,
+        "diagonal",
+        "importance",
+        "The diagonal is the least important position.",
+        "superiority",
+        _ON_P,
+        diagonal_is_least,
+    ),
+    Claim(
+        2,
+        "neighbours",
+        "importance",
+        "Neighbours are the most important positions.",
+        "superiority",
+        _ON_P,
+        neighbours_are_most,
+    ),
+    Claim(
+        3,
+        "special tokens",
+        "importance",
+        "[CLS] and [SEP] matter more than others.",
+        "superiority",
+        _ON_P,
+        specials_above_others,
+    ),
     Claim(
         4,
         "no diagonal",
+        "diagonal",
         "A model without the diagonal is not worse than the dense one.",
         "non-inferiority",
         _ON_TASKS,
@@ -179,17 +205,25 @@ CLAIMS = (
     Claim(
         5,
         "random drop",
+        "diagonal",
         "Dropping as many entries at random is not better than dropping the diagonal.",
         "non-inferiority",
         _ON_TASKS,
         random_drop_not_better,
     ),
     Claim(
-        6, "pruning", "Pruning by P beats random pruning at every sparsity.", "superiority", _ON_TASKS, p_beats_random
+        6,
+        "pruning",
+        "pruning",
+        "Pruning by P beats random pruning at every sparsity.",
+        "superiority",
+        _ON_TASKS,
+        p_beats_random,
     ),
     Claim(
         7,
         "learned patterns",
+        "patterns",
         "Learned patterns beat hand-made ones that are no sparser.",
         "superiority",
         _ON_TASKS,
@@ -197,6 +231,7 @@ CLAIMS = (
     ),
     Claim(
         8,
+        "ablation",
         "ablation",
         "Dropping the diagonal harms no pattern.",
         "non-inferiority",
@@ -206,6 +241,7 @@ CLAIMS = (
     Claim(
         9,
         "stages",
+        "stages",
         "Learning the pattern with the weights beats pruning P afterwards.",
         "superiority",
         _ON_TASKS,
@@ -214,6 +250,7 @@ CLAIMS = (
     Claim(
         10,
         "others are alike",
+        "importance",
         "Other positions are of similar importance: distances beyond 5 differ by less than the diagonal does.",
         "superiority",
         _ON_P,
@@ -223,6 +260,7 @@ CLAIMS = (
     Claim(
         11,
         "penalty",
+        "patterns",
         "The penalty controls the sparsity: a larger one gives a sparser pattern.",
         "superiority",
         words.ON_SPARSITY,
@@ -232,6 +270,7 @@ CLAIMS = (
     Claim(
         12,
         "heads differ",
+        "patterns",
         "Heads learn different patterns: more than a tenth of what two heads keep differs.",
         "superiority",
         words.ON_HEADS,
@@ -241,6 +280,7 @@ CLAIMS = (
     Claim(
         13,
         "redundancy",
+        "pruning",
         "Tasks differ in redundancy: from the least to the most pruning RTE loses more than CoLA.",
         "superiority",
         _ON_TASKS[:1],
@@ -250,6 +290,7 @@ CLAIMS = (
     Claim(
         14,
         "classes",
+        "patterns",
         "Patterns with neighbours alone rank below those with globals too, and those below learned ones.",
         "superiority",
         _ON_TASKS[:1],
@@ -259,6 +300,7 @@ CLAIMS = (
     Claim(
         15,
         "maps mislead",
+        "importance",
         "Trained attention maps show the diagonal above other positions; P shows it below.",
         "superiority",
         words.ON_MAPS,

@@ -63,6 +63,7 @@ class _Judged:
     claim: Claim
     parts: tuple[tuple[Part, Estimate], ...]
     beside: tuple[tuple[Part, Estimate], ...] = ()
+    left: int = 0  # runs to be made before it is judged: who looks again and again finds what they hope for
 
     @property
     def weakest(self) -> tuple[Part, Estimate] | None:
@@ -71,12 +72,13 @@ class _Judged:
     @property
     def p(self) -> float:
         """All parts must hold: the largest p is a valid one for that, with no correction."""
-        return max((found.p for _, found in self.parts), default=1.0)
+        return 1.0 if self.left else max((found.p for _, found in self.parts), default=1.0)
 
     @property
     def p_against(self) -> float:
         """One part that fails is enough, so the smallest p pays for the number of parts."""
-        return min(1.0, len(self.parts) * min((found.p_against for _, found in self.parts), default=1.0))
+        smallest = min((found.p_against for _, found in self.parts), default=1.0)
+        return 1.0 if self.left else min(1.0, len(self.parts) * smallest)
 
 
 def judge(study: Study) -> list[Finding]:
@@ -110,13 +112,15 @@ def _estimate(claim: Claim, study: Study) -> _Judged:
     # The primary endpoint is the held-out loss, which every condition has: docs/decisions/statistics.md.
     has_loss = any(part.unit == "nats" for part, _ in found)
     deciding = tuple(one for one in found if one[0].unit == "nats" or not has_loss)
-    return _Judged(claim, deciding, tuple(one for one in found if one not in deciding))
+    beside = tuple(one for one in found if one not in deciding)
+    has_scores = any(part.unit == "points" for part, _ in deciding)
+    return _Judged(claim, deciding, beside, study.left(claim.study, scores=has_scores))
 
 
 def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Finding:
     claim, weakest = judged.claim, judged.weakest
     verdict, note = _verdict(judged, p, p_against, study)
-    aside = _Judged(claim, judged.beside)
+    aside = _Judged(claim, judged.beside, left=study.left(claim.study, scores=True))
     part, found = weakest or (None, None)
     everything = (*judged.parts, *judged.beside)
     return Finding(
@@ -151,6 +155,8 @@ def _verdict(judged: _Judged, p: float, p_against: float, study: Study) -> tuple
         return "not enough evidence", "no finished runs bear on it"
     if not study.is_evidence:
         return "not enough evidence", "smoke runs are not evidence"
+    if judged.left:
+        return "not enough evidence", f"so far; runs of its study still to be made: {judged.left}"
     seeds = min(found.seeds for _, found in judged.parts)
     if seeds < MIN_SEEDS:
         return "not enough evidence", f"{seeds} seed; at least {MIN_SEEDS} are needed"

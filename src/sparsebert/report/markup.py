@@ -40,4 +40,4 @@ def void(name: str, **attributes: Any) -> Markup:
 def relative_link(target: Path, page: Path) -> str:
     """From the page to a file or folder; quoted, and never something that a browser takes for a scheme."""
     way = os.path.relpath(target.resolve(), page.resolve().parent)
-    return "./" + quote(Path(way).as_posix()) + "/"
+    return f"./{quote(Path(way).as_posix())}{'' if target.is_file() else '/'}"

@@ -68,10 +68,10 @@ def embedded(value: Any) -> str:
 
 
 def _linker(study: Study, page: Path) -> Link:
-    folders = {run.id: run.path for run in study.runs}
+    places = {run.id: study.place_of(run) for run in study.runs}
 
     def link(runs: tuple[str, ...]) -> str | None:
-        known = [folders[id_] for id_ in runs if id_ in folders]
+        known = [places[id_] for id_ in runs if id_ in places]
         return relative_link(known[0], page) if known else None
 
     return link

@@ -68,6 +68,11 @@ class Study:
     folder: Path
     runs: tuple[Run, ...]
     base: Mapping[str, Any] = field(default_factory=dict)
+    records: Path | None = None  # where the runs lie for a reader, if they were unpacked from a folder of records
+
+    def place_of(self, run: Run) -> Path:
+        """What a reader opens to see more of a run: its folder or its record."""
+        return run.path if self.records is None else self.records / f"{run.id}.json"
 
     @property
     def is_evidence(self) -> bool:
@@ -80,6 +85,13 @@ class Study:
             used = study is None or not run.studies or study in run.studies
             if run.result is not None and (not stages or run.stage in stages) and used and run.matches(**wanted):
                 yield run
+
+    def left(self, study: str, *, scores: bool) -> int:
+        """Runs that this study still has to make; without scores: of those that are not fine-tuned on tasks."""
+        return sum(
+            run.result is None and study in run.studies and (scores or run.stage not in ("finetune", "score"))
+            for run in self.runs
+        )
 
     def scored(self, study: str | None = None, **wanted: Any) -> list[Run]:
         """Runs with a score; of a model that was both tuned and scored apart, the later stage counts."""
@@ -118,7 +130,7 @@ def _scored(study: Study, used_by: str | None) -> tuple[Run, ...]:
     return tuple(latest.values())
 
 
-def load_study(folder: Path) -> Study:
+def load_study(folder: Path, records: Path | None = None) -> Study:
     """Read study.json and every finished run; a run that is not finished stays, without a result."""
     path = Path(folder) / "study.json"
     if not path.is_file():
@@ -130,8 +142,14 @@ def load_study(folder: Path) -> Study:
         raise FileError(f"{path} has version {about.get('version')!r}; this report reads version 1")
     runs = tuple(_read_run(Path(folder), entry, path) for entry in about["runs"])
     base = about.get("base")
-    scale = str(about.get("scale", "smoke"))
-    return Study(str(about.get("name", "study")), scale, Path(folder), runs, base if isinstance(base, dict) else {})
+    return Study(
+        name=str(about.get("name", "study")),
+        scale=str(about.get("scale", "smoke")),
+        folder=Path(folder),
+        runs=runs,
+        base=base if isinstance(base, dict) else {},
+        records=records,
+    )
 
 
 def _read_run(folder: Path, entry: Any, path: Path) -> Run:

@@ -17,10 +17,19 @@ _MOST_BYTES = 8 * 2**20  # of the page
 
 
 def write_report(
-    folder: Path, out: Path, *, form: Format = "html", figures: Path | None = None, findings: Path | None = None
+    folder: Path,
+    out: Path,
+    *,
+    form: Format = "html",
+    figures: Path | None = None,
+    findings: Path | None = None,
+    records: Path | None = None,
 ) -> list[Finding]:
-    """Read the study, judge the claims, and write everything; returns the findings."""
-    study = load_study(folder)
+    """Read the study, judge the claims, and write everything; returns the findings.
+
+    records: the folder of records that the study was unpacked from, for the page to link to.
+    """
+    study = load_study(folder, records)
     judged = judge(study)
     text = page_html(study, judged, out) if form == "html" else _markdown(study, judged, out)
     data = text.encode(errors="replace")  # half a surrogate pair in some name must not cost the page

@@ -128,7 +128,7 @@ def make_graph(names: Iterable[str], scale: Scale, sources: Sources, threads: in
 
 
 # What says most for its cost comes first, and losses before scores: a study that is stopped has answered something.
-_MOST_USEFUL_FIRST = ("importance", "patterns", "diagonal", "ablation", "stages", "pruning")
+_MOST_USEFUL_FIRST = ("importance", "diagonal", "ablation", "pruning", "stages", "patterns")
 
 
 @dataclass(frozen=True, order=True)

@@ -1,13 +1,18 @@
 """Finished runs as small files for version control: one JSON a run, with what reports and most later runs read of it.
 
+Beside them lies the study's own study.json, so that a folder of records can be read as a study.
+
 Left out: weights, the log of single steps, patterns that words or another run's files give again, and what a search
 learned of every single entry, half a megabyte each: the pattern is there, and a run that needs more makes it again.
 """
 
 import binascii
+import contextlib
 import lzma
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sparsebert.errors import FileError
@@ -65,6 +70,21 @@ def restore(folder: Path, run_id: str, into: Path) -> None:
     for name in _TEXTS:
         if name in record["files"]:
             write_json(into / name, record["files"][name])
+
+
+@contextlib.contextmanager
+def unpacked(folder: Path) -> Iterator[Path]:
+    """The folder as a study folder: itself, or for the time being its records as the run folders they came from."""
+    study = folder / "study.json"
+    if not study.is_file() or (folder / "runs").is_dir():
+        yield folder
+        return
+    with TemporaryDirectory() as place:
+        for record in sorted(folder.glob("*.json")):
+            if record != study:
+                restore(folder, record.stem, Path(place) / "runs" / record.stem)
+        write_json(Path(place) / study.name, read_json(study))
+        yield Path(place)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -120,7 +120,10 @@ def planned(config: StudyConfig) -> Iterator[Plan]:
     out = config.out.absolute()
     with claimed(out):
         plan = make_plan(config)
-        write_study(out, describe(plan.graph, plan.names))
+        description = describe(plan.graph, plan.names)
+        write_study(out, description)
+        if config.record is not None:
+            write_study(config.record, description)
         yield plan
 
 
