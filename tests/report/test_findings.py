@@ -66,6 +66,15 @@ def test_a_claim_is_judged_when_every_run_that_decides_is_there(stage: str, judg
     assert ("still to be made: 1" in nine.note) == (stage == "adapt")
 
 
+def test_each_look_makes_every_verdict_harder() -> None:
+    study = make_study(World(seeds=4, **QUIET))
+    once, often = (judge(replace(study, base={"sizes": {"looks": looks}})) for looks in (1, 1000))
+    for one, other in zip(once, often, strict=True):
+        assert other.p == (None if one.p is None else min(1.0, 1000 * one.p))
+    assert {finding.verdict for finding in once} > {"reproduced"}
+    assert {finding.verdict for finding in often} == {"not enough evidence"}
+
+
 def test_one_seed_is_never_enough() -> None:
     assert set(verdicts(make_study(World(seeds=1, **QUIET))).values()) == {"not enough evidence"}
 

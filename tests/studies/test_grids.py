@@ -11,7 +11,7 @@ from sparsebert.errors import ConfigError
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in, phase_of
 from sparsebert.studies.runs import Run
-from sparsebert.studies.scales import GLUE, OTHERS
+from sparsebert.studies.scales import GLUE, OTHERS, STUDY_NAMES
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.training.config import FREE_FIELDS, FitConfig
 
@@ -25,6 +25,14 @@ def _scored(graph: Graph) -> list[Run]:
 def test_importance_learns_p_and_looks_at_trained_maps(graph_of: GraphOf) -> None:
     stages = Counter(run.stage for run in graph_of("importance").runs.values())
     assert stages == {"base": 1, "importance": 2}
+
+
+def test_a_study_may_have_more_seeds_than_the_others(graph_of: GraphOf) -> None:
+    graph = graph_of("all", seeds=2, study_seeds={"importance": 3}, task_seeds=1)
+    seeds = {name: {run.seed for run in graph.runs.values() if name in graph.studies[run.id]} for name in STUDIES}
+    assert seeds == {name: {0, 1, 2} if name == "importance" else {0, 1} for name in STUDIES}
+    assert {run.seed for run in _scored(graph)} == {0}
+    assert tuple(STUDIES) == STUDY_NAMES
 
 
 def test_diagonal_scores_dense_no_diagonal_and_three_random_drops_on_all_eleven_tasks(graph_of: GraphOf) -> None:

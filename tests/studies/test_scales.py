@@ -35,10 +35,21 @@ def test_the_laptop_scale_has_as_many_seeds_and_the_tasks_that_the_findings_need
     assert scale.stage_tasks
 
 
+def test_seeds_that_are_asked_of_every_condition_hold_for_every_study() -> None:
+    assert SCALES["laptop"].study_seeds
+    assert SCALES["laptop"].changed({"seeds": 3}).study_seeds == {}
+    assert SCALES["laptop"].changed({"seeds": 3, "study_seeds": {"stages": 4}}).study_seeds == {"stages": 4}
+
+
 def test_a_size_can_be_changed_and_an_unknown_one_is_refused() -> None:
     assert SCALES["smoke"].changed({"pruning_tasks": ["rte"]}).pruning_tasks == ("rte",)
     with pytest.raises(ConfigError, match="no size 'lenght'"):
         SCALES["smoke"].changed({"lenght": 12})
+    with pytest.raises(ConfigError, match="looks is 0"):
+        SCALES["smoke"].changed({"looks": 0})
+    for wrong in ({"diagonals": 3}, {"diagonal": 0}, {"diagonal": "three"}):
+        with pytest.raises(ConfigError, match=r"study_seeds has 'diagonal.*expected one of importance"):
+            SCALES["smoke"].changed({"study_seeds": wrong})
     with pytest.raises(ConfigError, match="at least one seed"):
         SCALES["smoke"].changed({"seeds": 0})
     with pytest.raises(ConfigError, match="no scale 'huge'"):

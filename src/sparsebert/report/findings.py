@@ -50,7 +50,7 @@ class Finding:
     by_score: Verdict | None  # what the scores of tasks alone would say, where the loss decides
     runs: tuple[str, ...]
     kind: str
-    p: float | None  # after Holm
+    p: float | None  # after Holm, times the number of looks
     weakest: str | None
     parts: tuple[PartFinding, ...]
     note: str
@@ -82,7 +82,7 @@ class _Judged:
 
 
 def judge(study: Study) -> list[Finding]:
-    """Every claim, with Holm's correction within the claims and within what is said in words."""
+    """Every claim, with Holm's correction within the claims and within what is said in words, and for the looks."""
     judged = [_estimate(claim, study) for claim in CLAIMS]
     findings = {}
     families: tuple[Family, ...] = ("claims", "words")
@@ -91,7 +91,8 @@ def judge(study: Study) -> list[Finding]:
         for_ = holm([one.p for one in members])
         against = holm([one.p_against for one in members])
         for one, p, p_against in zip(members, for_, against, strict=True):
-            findings[one.claim.number] = _finding(one, p, p_against, study)
+            looks = study.looks
+            findings[one.claim.number] = _finding(one, min(1.0, looks * p), min(1.0, looks * p_against), study)
     return [findings[claim.number] for claim in CLAIMS]
 
 
@@ -167,5 +168,10 @@ def _verdict(judged: _Judged, p: float, p_against: float, study: Study) -> tuple
     if p_against < 1 - LEVEL and failed:
         return "not reproduced", f"fails in: {', '.join(failed[:3])}{' and others' if len(failed) > 3 else ''}"
     if is_above:
-        return "not enough evidence", f"on its own it would hold; among the others p is {p:.2g}"
+        return "not enough evidence", f"on its own it would hold; corrected for the others p is {p:.2g}"
+    if failed:
+        return (
+            "not enough evidence",
+            f"on its own {failed[0]} would fail; corrected for the others p is {p_against:.2g}",
+        )
     return "not enough evidence", "the interval leaves both open"

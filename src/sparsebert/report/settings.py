@@ -88,8 +88,7 @@ def facts(study: Study) -> Iterator[tuple[str, str]]:
     yield "Study", study.name
     yield "Scale", study.scale
     yield "Runs", f"{len(done)} of {len(study.runs)} finished"
-    seeds = sorted({run.seed for run in done})
-    yield "Seeds", f"{len(seeds)}"
+    yield "Seeds", _seeds(done)
     for name in ("model", "corpus", "data"):
         if study.base.get(name):
             yield name.capitalize(), str(study.base[name])
@@ -97,6 +96,16 @@ def facts(study: Study) -> Iterator[tuple[str, str]]:
     if seconds:
         yield "Computing time", duration(seconds)
     yield from _environment(done)
+
+
+def _seeds(done: list[Run]) -> str:
+    """How many; studies may have different numbers of them."""
+    of_study: dict[str, set[int]] = {}
+    for run in done:
+        for name in run.studies or ("",):
+            of_study.setdefault(name, set()).add(run.seed)
+    counts = sorted({len(seeds) for seeds in of_study.values()}) or [0]
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}, by study"
 
 
 def _environment(done: list[Run]) -> Iterator[tuple[str, str]]:

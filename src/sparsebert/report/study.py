@@ -75,6 +75,12 @@ class Study:
         return run.path if self.records is None else self.records / f"{run.id}.json"
 
     @property
+    def looks(self) -> int:
+        """How often its claims are judged, with more seeds each time."""
+        sizes = self.base.get("sizes")
+        return max(1, _whole(sizes.get("looks"), 1)) if isinstance(sizes, dict) else 1
+
+    @property
     def is_evidence(self) -> bool:
         """Smoke runs are a few steps long: they show that everything runs, and nothing else."""
         return self.scale != "smoke"

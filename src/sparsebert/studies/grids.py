@@ -149,7 +149,7 @@ def phase_of(graph: Graph, run: Run) -> Phase:
 
 
 def _seeds(graph: Graph) -> range:
-    return range(graph.scale.seeds)
+    return range(graph.scale.study_seeds.get(graph.study, graph.scale.seeds))
 
 
 def _stated(name: str, *, diagonal: bool = True) -> dict[str, Any]:

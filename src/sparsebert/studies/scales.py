@@ -7,6 +7,7 @@ from sparsebert.errors import ConfigError
 
 GLUE = ("mnli", "qqp", "qnli", "sst2", "cola", "stsb", "mrpc", "rte")
 OTHERS = ("swag", "squad1", "squad2")
+STUDY_NAMES = ("importance", "diagonal", "pruning", "patterns", "ablation", "stages")
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
 # Training and dev rows of the official files, for the cost of runs that read them whole.
 OFFICIAL_ROWS: dict[str, tuple[int, int]] = {
@@ -69,6 +70,8 @@ class Scale:
     stage_sparsities: tuple[float, ...] = (0.80, 0.85, 0.90, 0.95)
     random_drops: int = 3  # draws of the random-drop condition
     seeds: int = 1  # of everything but the base run
+    study_seeds: dict[str, int] = field(default_factory=dict)  # of single studies, where they have more or fewer
+    looks: int = 1  # how often the claims are judged, with more seeds each time; the report corrects for it
     task_seeds: int | None = None  # the first so many of them are fine-tuned on tasks too; None: all
     diagonal_tasks: tuple[str, ...] = GLUE + OTHERS
     pruning_tasks: tuple[str, ...] = GLUE
@@ -87,9 +90,18 @@ class Scale:
         made: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
         }
+        if "seeds" in made:
+            made.setdefault("study_seeds", {})  # asked of every condition
         scale = replace(self, **made)
         if scale.seeds < 1 or scale.random_drops < 1:
             raise ConfigError("a study needs at least one seed and one random drop; set both to 1 or more")
+        if scale.looks < 1:
+            raise ConfigError(f"looks is {scale.looks}; expected 1 or more")
+        for name, count in scale.study_seeds.items():
+            if name not in STUDY_NAMES or not isinstance(count, int) or count < 1:
+                raise ConfigError(
+                    f"study_seeds has {name!r}: {count!r}; expected one of {', '.join(STUDY_NAMES)} and 1 or more seeds"
+                )
         if scale.task_seeds is not None and scale.task_seeds < 0:
             raise ConfigError(f"task_seeds is {scale.task_seeds}; expected 0 or more, or null for all seeds")
         return scale
@@ -135,6 +147,9 @@ SCALES: dict[str, Scale] = {
         num_held_out=12,
         penalty_scale=3e-4,
         seeds=5,
+        # The second look at what five seeds leave open: docs/decisions/statistics.md.
+        study_seeds={"importance": 10, "diagonal": 10, "ablation": 15},
+        looks=2,
         task_seeds=3,
         task_sparsities=(0.5, 0.8, 0.9),
         diagonal_tasks=("cola", "stsb", "mrpc", "rte"),
