@@ -1,8 +1,11 @@
-"""Draws the figures of the docs: the hand-made patterns, and what the recorded importance runs learned."""
+"""Draws the figures of the docs: the hand-made patterns, the base run, and what the recorded importance runs learned."""
+
+import json
 
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from sparsebert.patterns.figures import paper_patterns, save_figure
 from sparsebert.studies.records import unpacked
@@ -20,8 +23,23 @@ def recorded_importance() -> list[np.ndarray]:
         return [load_importance(run) for run in runs if (run / "gate.safetensors").is_file()]
 
 
+def base_curve() -> Figure:
+    """How the weights that every run of the laptop study starts from got their loss."""
+    base = json.loads((RESULTS / "base.json").read_text(encoding="utf-8"))
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.subplots()
+    places = [point["tokens"] / 1e6 for point in base["curve"]]
+    axes.plot(places, [point["mlm_loss"] for point in base["curve"]], label="training, mean of 100 steps")
+    axes.plot(places[-1], base["held_out"]["mlm_loss"], "o", label="held out, at the end")
+    axes.set(xlabel="million tokens", ylabel="MLM loss, nats")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    return figure
+
+
 if __name__ == "__main__":
     save_figure(paper_patterns(), RESULTS / "patterns.svg")
+    save_figure(base_curve(), RESULTS / "base.svg")
     learned = recorded_importance()
     title = f"learned importance P, mean over {len(learned)} seeds and their heads after normalisation"
     save_figure(importance_figure(np.concatenate(learned), title), RESULTS / "importance.svg")
