@@ -106,6 +106,8 @@ def test_every_condition_has_its_loss_and_what_it_is_more_than_dense(study: Stud
         if row is not dense:
             assert row.cells[2].value == pytest.approx(row.cells[1].value - dense.cells[1].value)  # type: ignore[operator]
     assert [row.label for row in table.rows if row.group == "Pruned at random"][:2] == ["10%", "20%"]
+    by_p = [float(row.label.rstrip("%")) for row in table.rows if row.group == "Pruned by P"]
+    assert by_p == sorted({*range(10, 100, 10), 85, 95})  # of two studies
     assert "DAM_s λ=0.1, without the diagonal" in {row.label for row in table.rows}
 
 

@@ -18,16 +18,17 @@ _DIGITS = 4
 
 
 def losses_table(study: Study) -> Table:
-    """Every condition, in the order in which the study makes them."""
+    """Every condition: in the order in which the study makes them, and by the sparsity that was asked for."""
     dense = gains(_DENSE.adapted(study))
-    rows = [_row(condition, runs, dense) for condition, runs in _by_condition(study).items()]
+    found = _by_condition(study)
+    shown = sorted(found, key=lambda one: (_GROUPS.index(_group(one)), one.sparsity_target or 0.0))
     return Table(
         "losses",
         "Held-out MLM loss of every condition",
         "In nats, on the same held-out rows: mean over seeds, and what it is more than dense attention's of the same "
         "seed, over the seeds that both have.",
         ("Sparsity %", "MLM loss", "More than dense", "Seeds"),
-        tuple(sorted(rows, key=lambda row: _GROUPS.index(row.group))),
+        tuple(_row(condition, found[condition], dense) for condition in shown),
         has_paper=False,
     )
 
