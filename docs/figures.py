@@ -1,7 +1,6 @@
-"""Draws the figures of the docs: the hand-made patterns, the base run, and what the recorded importance runs learned."""
+"""Draws the figures of the docs: hand-made patterns, the base run, what the recorded importance runs learned."""
 
 import json
-
 from pathlib import Path
 
 import numpy as np
