@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sparsebert.patterns.figures import paper_patterns, save_figure
+from sparsebert.report.study import load_study
 from sparsebert.studies.records import unpacked
 from sparsebert.training.figures import importance_figure
 from sparsebert.training.importance import load_importance
@@ -15,11 +16,9 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def recorded_importance() -> list[np.ndarray]:
-    """P of every importance run in results/runs, one array a seed."""
+    """P of every importance run of the recorded study, one array a seed."""
     with unpacked(RESULTS / "runs") as study:
-        # A search has a gate too, but no importance.json; attention maps have no gate.
-        runs = sorted(path.parent for path in study.glob("runs/*/importance.json"))
-        return [load_importance(run) for run in runs if (run / "gate.safetensors").is_file()]
+        return [load_importance(run.path) for run in load_study(study).finished("importance", method="soft")]
 
 
 def base_curve() -> Figure:
