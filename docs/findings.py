@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from sparsebert.report.markdown import plain
+
 FINDINGS = Path(__file__).resolve().parent / "results" / "findings.json"
 CLAIMS = range(1, 10)  # what else the paper says in words is in results/evidence.md
 
@@ -19,6 +21,5 @@ def _row(one: dict[str, Any]) -> str:
     if one["effect"] is not None:
         effect = f"{one['effect']:+.3f} {one['unit']}"
         interval = f"{one['low']:+.3f} to {one['high']:+.3f}"
-    verdict = f"**{one['verdict']}**" + (f": {one['note']}" if one["note"] else "")
-    statement = one["statement"].replace("[", "\\[").replace("]", "\\]")
-    return f"| {one['number']} | {statement} | {effect} | {interval} | {one['seeds']} | {verdict} |"
+    verdict = f"**{one['verdict']}**" + (f": {plain(one['note'])}" if one["note"] else "")
+    return f"| {one['number']} | {plain(one['statement'])} | {effect} | {interval} | {one['seeds']} | {verdict} |"
