@@ -13,7 +13,7 @@ from sparsebert.report.matching import Condition, at_least_as_sparse
 from sparsebert.report.settings import facts, runs_table, settings_table
 from sparsebert.report.study import Study
 from sparsebert.report.table_html import said
-from sparsebert.report.tables import TABLES, Table, importance_table
+from sparsebert.report.tables import TABLES, Table, importance_table, patterns_table
 from sparsebert.training.categories import categories
 
 _OFF_IN_PRINT = {
@@ -152,3 +152,14 @@ def test_negative_numbers_have_a_minus_sign_and_tiny_ones_a_digit() -> None:
     assert said(-2.72, 1) == "\N{MINUS SIGN}2.7"
     assert signed(-0.00031, "nats") == "\N{MINUS SIGN}0.0003"
     assert signed(0.0, "points") == "+0.00"
+
+
+def test_a_pattern_learned_to_a_sparsity_has_a_row_of_the_main_table_once_it_is_scored(study: Study) -> None:
+    adapted = next(study.finished("adapt", study="patterns", family="learned", sparsity_target=0.887))
+    scored = next(run for run in study.scored("patterns") if run.task == "stsb")
+    condition = {**adapted.condition, "task": "stsb"}
+    more = replace(study, runs=(*study.runs, replace(scored, id="new", condition=condition)))
+    before, after = patterns_table(study).rows, patterns_table(more).rows
+    assert after[:-1] == before
+    assert (after[-1].group, after[-1].label) == ("Learned to a sparsity", "DAM_u 88.7%")
+    assert [cell.runs for cell in after[-1].cells[1:] if cell.value is not None] == [("new",), ("new",)]

@@ -24,6 +24,7 @@ FEW: dict[str, Any] = {
     "diagonal_tasks": ["rte", "squad1"],
     "pruning_tasks": ["rte"],
     "pattern_tasks": ["stsb"],
+    "ablation_tasks": ["stsb"],
     "stage_tasks": ["rte"],
 }
 _WORDS = ["the", "old", "red", "boat", "tower", "lamp", "river", "finds", "builds", "sees", "near", "of", "and"]

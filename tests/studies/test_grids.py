@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from sparsebert.errors import ConfigError
+from sparsebert.patterns import named
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.grids import HANDMADE, STUDIES, name_of, names_in, phase_of
+from sparsebert.studies.grids import HANDMADE, KINDS, STUDIES, name_of, names_in, phase_of
 from sparsebert.studies.runs import Run
-from sparsebert.studies.scales import GLUE, OTHERS, STUDY_NAMES
+from sparsebert.studies.scales import GLUE, OTHERS
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.training.config import FREE_FIELDS, FitConfig
 
@@ -32,7 +33,11 @@ def test_a_study_may_have_more_seeds_than_the_others(graph_of: GraphOf) -> None:
     seeds = {name: {run.seed for run in graph.runs.values() if name in graph.studies[run.id]} for name in STUDIES}
     assert seeds == {name: {0, 1, 2} if name == "importance" else {0, 1} for name in STUDIES}
     assert {run.seed for run in _scored(graph)} == {0}
-    assert tuple(STUDIES) == STUDY_NAMES
+
+
+def test_seeds_of_a_study_that_is_not_there_are_refused(graph_of: GraphOf) -> None:
+    with pytest.raises(ConfigError, match=r"study_seeds names 'diagonals'; expected one of importance"):
+        graph_of("all", study_seeds={"diagonals": 3})
 
 
 def test_diagonal_scores_dense_no_diagonal_and_three_random_drops_on_all_eleven_tasks(graph_of: GraphOf) -> None:
@@ -192,6 +197,15 @@ def test_only_the_first_seeds_are_scored_where_a_scale_says_so(graph_of: GraphOf
     graph = graph_of("diagonal", seeds=3, task_seeds=2)
     assert {run.condition.seed for run in _scored(graph)} == {0, 1}
     assert {run.condition.seed for run in graph.runs.values() if run.stage == "adapt"} == {0, 1, 2}
+
+
+def test_only_some_learned_patterns_are_scored_where_a_scale_says_so(graph_of: GraphOf) -> None:
+    graph = graph_of("patterns", task_penalties=(1e-2,), task_own=("star",), pattern_tasks=("rte",))
+    learned = [run.condition for run in _scored(graph) if run.condition.family == "learned"]
+    star = named("star", graph.scale.length, graph.sources.heads).sparsity
+    assert {(one.kind, one.penalty) for one in learned if one.penalty} == {(kind, 1e-2) for kind in KINDS}
+    assert {one.sparsity_target for one in learned if not one.penalty} == {round(star, 3)}
+    assert len(learned) == 4
 
 
 def test_only_some_sparsities_are_scored_where_a_scale_says_so(graph_of: GraphOf) -> None:

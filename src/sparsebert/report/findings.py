@@ -12,8 +12,8 @@ from sparsebert.report.study import Study
 
 Verdict = Literal["reproduced", "not reproduced", "not enough evidence"]
 _TESTS = {
-    "superiority": "paired over tasks (or heads) and seeds; 95 % interval above 0, Holm-adjusted p below 0.05",
-    "non-inferiority": "paired over tasks and seeds; 95 % interval above minus the margin, Holm-adjusted p below 0.05",
+    "superiority": "paired over tasks (or heads) and seeds; 95 % interval above 0",
+    "non-inferiority": "paired over tasks and seeds; 95 % interval above minus the margin",
 }
 
 
@@ -133,7 +133,7 @@ def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Findi
         high=None if found is None else found.high,
         unit=None if part is None else part.unit,
         seeds=min((each.seeds for _, each in judged.parts), default=0),
-        test=_TESTS[claim.kind],
+        test=f"{_TESTS[claim.kind]}, {_corrected(study.looks)} below 0.05",
         margin=dict(claim.margin).get(part.unit) if part else None,
         verdict=verdict,
         by_score=_verdict(aside, aside.p, aside.p_against, study)[0] if aside.parts else None,
@@ -149,6 +149,10 @@ def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Findi
         ),
         note=note,
     )
+
+
+def _corrected(looks: int) -> str:
+    return "Holm-adjusted p" + (f" times {looks}, for as many looks," if looks > 1 else "")
 
 
 def _verdict(judged: _Judged, p: float, p_against: float, study: Study) -> tuple[Verdict, str]:

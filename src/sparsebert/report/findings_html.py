@@ -103,7 +103,7 @@ def _parts(finding: Finding) -> Markup | None:
     if not finding.parts:
         return None
     margin = f" The margin is {finding.margin:g} ({finding.unit})." if finding.margin is not None else ""
-    p = "" if finding.p is None else f" p = {finding.p:.3g} after Holm."
+    p = "" if finding.p is None else f" Corrected p = {finding.p:.3g}."
     deciding = sum(part.decides for part in finding.parts)
     weakest = f" The weakest of {deciding} speaks for the claim." if deciding > 1 else ""
     beside = " Held-out loss decides; scores of tasks stand beside it." if deciding < len(finding.parts) else ""

@@ -133,10 +133,13 @@ def patterns_table(study: Study) -> Table:
     for learned in conditions.learned(study):
         printed = paper.LEARNED.get((str(learned.kind), float(learned.penalty or 0)), (None,) * 11)
         rows.append(_pattern_row(study, learned, printed, f"Learned, {learned.kind}"))
+    for learned in conditions.learned_to_targets(study, "patterns"):
+        if learned.scored(study, "patterns"):
+            rows.append(_pattern_row(study, learned, (None,) * 11, "Learned to a sparsity"))
     return Table(
         "patterns",
         "Patterns on the GLUE development set",
-        "Hand-made patterns, and learned ones at four penalties λ.",
+        "Hand-made patterns, and learned ones at four penalties λ or, where those were scored, at a sparsity.",
         ("Sparsity %", *_GLUE_COLUMNS, "Average"),
         tuple(rows),
     )

@@ -47,17 +47,18 @@ def pruning(graph: Graph) -> None:
 def patterns(graph: Graph) -> None:
     """The main table: six hand-made patterns, and both kinds of learned ones at four penalties.
 
-    Beside it, by loss alone: both kinds at each hand-made pattern's own sparsity.
+    Beside it both kinds at each hand-made pattern's own sparsity, by loss if the scale names none for tasks.
     """
+    scale = graph.scale
     for seed in _seeds(graph):
-        adapted = [_handmade(graph, name, seed, diagonal=True) for name in HANDMADE]
-        adapted += [
-            _learned(graph, kind, seed, penalty, diagonal=False) for kind in KINDS for penalty in graph.scale.penalties
-        ]
-        _score(graph, adapted, graph.scale.pattern_tasks)
-        for sparsity in _own_sparsities(graph) if graph.scale.own_sparsities else ():
-            for kind in KINDS:
-                _searched(graph, kind, sparsity, seed)
+        scored = [_handmade(graph, name, seed, diagonal=True) for name in HANDMADE]
+        for kind in KINDS:
+            learned = {penalty: _learned(graph, kind, seed, penalty, diagonal=False) for penalty in scale.penalties}
+            scored += [run for penalty, run in learned.items() if penalty in scale.task_penalties]
+            for name in HANDMADE if scale.own_sparsities else ():
+                run = _searched(graph, kind, _own_sparsity(graph, name), seed)
+                scored += [run] if name in scale.task_own else []
+        _score(graph, scored, scale.pattern_tasks)
 
 
 def ablation(graph: Graph) -> None:
@@ -68,7 +69,7 @@ def ablation(graph: Graph) -> None:
         adapted += [
             _learned(graph, "structured", seed, penalty, diagonal=keep) for penalty in ends for keep in (True, False)
         ]
-        _score(graph, adapted, graph.scale.pattern_tasks)
+        _score(graph, adapted, graph.scale.ablation_tasks)
 
 
 def stages(graph: Graph) -> None:
@@ -112,7 +113,7 @@ def tasks_of(names: Iterable[str], scale: Scale) -> list[str]:
         "diagonal": scale.diagonal_tasks,
         "pruning": scale.pruning_tasks,
         "patterns": scale.pattern_tasks,
-        "ablation": scale.pattern_tasks,
+        "ablation": scale.ablation_tasks,
         "stages": scale.stage_tasks,
     }
     return sorted({task for name in names for task in of_study.get(name, ())})
@@ -120,6 +121,9 @@ def tasks_of(names: Iterable[str], scale: Scale) -> list[str]:
 
 def make_graph(names: Iterable[str], scale: Scale, sources: Sources, threads: int) -> Graph:
     """All runs of these studies; what two of them share is there once."""
+    for name in scale.study_seeds:
+        if name not in STUDIES:
+            raise ConfigError(f"study_seeds names {name!r}; expected one of {', '.join(STUDIES)}")
     graph = Graph(scale, sources, threads)
     for name in names:
         graph.study = name
@@ -176,9 +180,9 @@ def _searched(graph: Graph, kind: str, sparsity: float, seed: int) -> Run:
     return graph.adapt_found(found, "learned", found.condition)
 
 
-def _own_sparsities(graph: Graph) -> list[float]:
-    """Of the hand-made patterns, in tenths of a per cent."""
-    return [round(named(name, graph.scale.length, graph.sources.heads).sparsity, 3) for name in HANDMADE]
+def _own_sparsity(graph: Graph, handmade: str) -> float:
+    """In tenths of a per cent."""
+    return round(named(handmade, graph.scale.length, graph.sources.heads).sparsity, 3)
 
 
 def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:
