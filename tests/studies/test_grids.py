@@ -199,6 +199,15 @@ def test_only_the_first_seeds_are_scored_where_a_scale_says_so(graph_of: GraphOf
     assert {run.condition.seed for run in graph.runs.values() if run.stage == "adapt"} == {0, 1, 2}
 
 
+def test_a_task_may_have_fewer_seeds_in_one_study(graph_of: GraphOf) -> None:
+    graph = graph_of("diagonal", seeds=3, task_seeds=2, few_seeds={"diagonal": {"rte": 1}, "pruning": {"mrpc": 0}})
+    seeds = {run.condition.task: set() for run in _scored(graph)}
+    for run in _scored(graph):
+        seeds[run.condition.task].add(run.condition.seed)
+    assert seeds == {task: {0} if task == "rte" else {0, 1} for task in seeds}
+    assert "mrpc" in seeds
+
+
 def test_only_some_learned_patterns_are_scored_where_a_scale_says_so(graph_of: GraphOf) -> None:
     graph = graph_of("patterns", task_penalties=(1e-2,), task_own=("star",), pattern_tasks=("rte",))
     learned = [run.condition for run in _scored(graph) if run.condition.family == "learned"]

@@ -50,6 +50,9 @@ def test_a_size_can_be_changed_and_an_unknown_one_is_refused() -> None:
     for wrong in (0, "three"):
         with pytest.raises(ConfigError, match=r"study_seeds has 'diagonal'.*expected 1 or more"):
             SCALES["smoke"].changed({"study_seeds": {"diagonal": wrong}})
+    for wrong_counts in (2, {"rte": -1}):
+        with pytest.raises(ConfigError, match=r"few_seeds has 'patterns'.*expected tasks"):
+            SCALES["smoke"].changed({"few_seeds": {"patterns": wrong_counts}})
     with pytest.raises(ConfigError, match="at least one seed"):
         SCALES["smoke"].changed({"seeds": 0})
     with pytest.raises(ConfigError, match="no scale 'huge'"):

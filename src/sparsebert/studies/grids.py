@@ -121,9 +121,10 @@ def tasks_of(names: Iterable[str], scale: Scale) -> list[str]:
 
 def make_graph(names: Iterable[str], scale: Scale, sources: Sources, threads: int) -> Graph:
     """All runs of these studies; what two of them share is there once."""
-    for name in scale.study_seeds:
-        if name not in STUDIES:
-            raise ConfigError(f"study_seeds names {name!r}; expected one of {', '.join(STUDIES)}")
+    for field in ("study_seeds", "few_seeds"):
+        for name in getattr(scale, field):
+            if name not in STUDIES:
+                raise ConfigError(f"{field} names {name!r}; expected one of {', '.join(STUDIES)}")
     graph = Graph(scale, sources, threads)
     for name in names:
         graph.study = name
@@ -191,8 +192,8 @@ def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:
 
 
 def _score(graph: Graph, adapted: list[Run], tasks: Iterable[str]) -> None:
-    scored = _seeds(graph)[: graph.scale.task_seeds]
+    fewer = graph.scale.few_seeds.get(graph.study, {})
     for run in adapted:
-        if run.condition.seed in scored:
-            for task in tasks:
+        for task in tasks:
+            if run.condition.seed in _seeds(graph)[: fewer.get(task, graph.scale.task_seeds)]:
                 graph.finetune(run, task)
