@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,11 +13,13 @@ from hypothesis import strategies as st
 
 from sparsebert.report.figures import Chart, Gallery, Panel, Point, Series, all_figures
 from sparsebert.report.figures.axes import Scale, log_ticks, ticks
+from sparsebert.report.figures.charts import frontier_chart
 from sparsebert.report.figures.images import colours, png
 from sparsebert.report.figures.labels import place_labels
 from sparsebert.report.figures.pictures import sketch
 from sparsebert.report.figures.plots import save_figures
 from sparsebert.report.figures.svg import panel_svg
+from sparsebert.report.paper import GLUE_TASKS
 from sparsebert.report.study import Study
 
 
@@ -39,6 +42,17 @@ def test_the_panels_are_the_papers(study: Study) -> None:
     learned = figures["learned-structured"]
     assert isinstance(learned, Gallery)
     assert len(learned.pictures) == 4
+
+
+def test_the_mean_of_the_tasks_is_over_those_that_every_pattern_and_seed_has(study: Study) -> None:
+    lost = next(run for run in study.scored("patterns") if run.task == "rte" and run.condition["pattern"] == "star")
+    fewer = replace(study, runs=tuple(run for run in study.runs if run.id != lost.id))
+    panel = frontier_chart(fewer).panels[0]
+    assert panel.title == "Mean of the tasks"
+    used = {
+        run.task for series in panel.series for point in series.points for run in fewer.runs if run.id in point.runs
+    }
+    assert used == set(GLUE_TASKS) - {"rte"}
 
 
 def test_svg_is_well_formed_and_escapes_names() -> None:

@@ -93,7 +93,8 @@ def frontier_chart(study: Study) -> Chart:
     """Sparsity against the mean score and against the held-out loss."""
     caption = (
         "Hand-made patterns and learned ones, each at its own sparsity; better is up for scores, down for the loss. "
-        "Joined: learned at four penalties. Single points: learned to the sparsity of a hand-made one."
+        "Joined: learned at four penalties. Single points: learned to the sparsity of a hand-made one. "
+        "The mean is over the tasks on which every pattern was scored with every seed."
     )
     return Chart("frontier", "Sparsity against quality", caption, _frontier_panels(study, ("average", None)))
 
@@ -117,12 +118,12 @@ def _frontier(study: Study, task: str | None) -> list[Series]:
     series = _series("hand-made", handmade, HANDMADE, joined=False, labelled=True)
     for kind, colour in (("unstructured", LEARNED_U), ("structured", LEARNED_S)):
         ways = {
-            "learned": conditions.learned(study),
+            "at a penalty": conditions.learned(study),
             "to a sparsity": conditions.learned_to_targets(study, "patterns"),
         }
         for way, learned in ways.items():
             points = [_at_own_sparsity(study, one, task) for one in learned if one.kind == kind]
-            series += _series(f"{paper.KINDS[kind]} ({way})", points, colour, joined=way == "learned")
+            series += _series(f"{paper.KINDS[kind]} ({way})", points, colour, joined=way == "at a penalty")
     return series
 
 
@@ -132,8 +133,19 @@ def _at_own_sparsity(study: Study, condition: Condition, task: str | None) -> Po
         return None
     if task != "average":
         return point(100 * sparsity, _values(study, condition, task, "patterns"), describe(condition))
-    runs = [run for run in condition.scored(study, "patterns") if run.task in paper.GLUE_TASKS]
-    return point(100 * sparsity, [(run, run.score) for run in runs if run.score is not None], describe(condition))
+    shared = _shared_tasks(study)
+    found = [(run, run.score) for run in condition.scored(study, "patterns") if run.task in shared]
+    return point(100 * sparsity, [(run, score) for run, score in found if score is not None], describe(condition))
+
+
+def _shared_tasks(study: Study) -> set[str]:
+    """Means over other tasks in one seed, or for one pattern, than in the next cannot be compared."""
+    tasks: dict[tuple[object, ...], set[str]] = {}
+    for run in study.scored("patterns"):
+        if run.task in paper.GLUE_TASKS:
+            named = sorted((name, str(value)) for name, value in run.condition.items() if name != "task")
+            tasks.setdefault(tuple(named), set()).add(run.task)
+    return set.intersection(*tasks.values()) if tasks else set()
 
 
 def stages_chart(study: Study) -> Chart:
