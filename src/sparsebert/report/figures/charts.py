@@ -101,7 +101,7 @@ def frontier_chart(study: Study) -> Chart:
 
 def patterns_chart(study: Study) -> Chart:
     """The paper's fourth figure: sparsity against score, a task a panel."""
-    caption = "The same for each task, in points."
+    caption = "The same for each task, in points, with the 95 % interval where there are three seeds or more."
     panels = _frontier_panels(study, paper.GLUE_TASKS)
     return Chart("patterns", "Sparsity against quality, task by task", caption, panels, "4")
 
