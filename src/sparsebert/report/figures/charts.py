@@ -1,6 +1,7 @@
 """Curves and frontiers of a study: pruning, patterns, stages, penalties, losses, importance by position."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from functools import lru_cache
 from statistics import fmean
 
 from sparsebert.report import paper
@@ -25,8 +26,8 @@ def point(x: float, found: Iterable[tuple[Run, float]], name: str = "") -> Point
     return Point(x, fmean(each), interval_of_mean(each), each, tuple(run.id for run, _ in values), name)
 
 
-def _of_task(runs: Iterable[Run], task: str) -> list[tuple[Run, float]]:
-    return [(run, run.score) for run in runs if run.task == task and run.score is not None]
+def _of_tasks(runs: Iterable[Run], tasks: Collection[str]) -> list[tuple[Run, float]]:
+    return [(run, run.score) for run in runs if run.task in tasks and run.score is not None]
 
 
 def _losses(runs: Iterable[Run]) -> list[tuple[Run, float]]:
@@ -78,10 +79,10 @@ def _pruning_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, .
 def _values(
     study: Study, condition: Condition, task: str | None, used_by: str | None = "pruning"
 ) -> list[tuple[Run, float]]:
-    """Scores of a task, or held-out losses where the task is None."""
+    """Scores of a task or of all that can be averaged, or held-out losses where the task is None."""
     if task is None:
         return _losses(condition.adapted(study, used_by))
-    return _of_task(condition.scored(study, used_by), task)
+    return _of_tasks(condition.scored(study, used_by), _shared_tasks(study) if task == "average" else (task,))
 
 
 def _task_panel(task: str | None, series: list[Series]) -> Panel:
@@ -131,21 +132,18 @@ def _at_own_sparsity(study: Study, condition: Condition, task: str | None) -> Po
     sparsity = condition.sparsity(study, "patterns")
     if sparsity is None:
         return None
-    if task != "average":
-        return point(100 * sparsity, _values(study, condition, task, "patterns"), describe(condition))
-    shared = _shared_tasks(study)
-    found = [(run, run.score) for run in condition.scored(study, "patterns") if run.task in shared]
-    return point(100 * sparsity, [(run, score) for run, score in found if score is not None], describe(condition))
+    return point(100 * sparsity, _values(study, condition, task, "patterns"), describe(condition))
 
 
-def _shared_tasks(study: Study) -> set[str]:
+@lru_cache(maxsize=16)
+def _shared_tasks(study: Study) -> frozenset[str]:
     """Means over other tasks in one seed, or for one pattern, than in the next cannot be compared."""
     tasks: dict[tuple[object, ...], set[str]] = {}
     for run in study.scored("patterns"):
         if run.task in paper.GLUE_TASKS:
             named = sorted((name, str(value)) for name, value in run.condition.items() if name != "task")
             tasks.setdefault(tuple(named), set()).add(run.task)
-    return set.intersection(*tasks.values()) if tasks else set()
+    return frozenset(set.intersection(*tasks.values())) if tasks else frozenset()
 
 
 def stages_chart(study: Study) -> Chart:
