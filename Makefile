@@ -53,8 +53,9 @@ ASKING := $(addprefix benchmarks/,diagonal.py learned_patterns.py recipes.py)
 bench: $(READY)  ## the benchmarks that need nothing else, one after another
 	for script in $(filter-out $(ASKING),$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
 
-sanitize:  ## the kernel under ASan and UBSan, on a small suite
+sanitize: $(READY)  ## the kernel under ASan and UBSan: a suite of its own, then 20,000 calls of the operator
 	bash csrc/check_memory.sh
+	$(BIN)/python -m tests.attention.operator_fuzz
 
 clean:  ## remove what was built
 	rm -rf $(VENV) build dist demo src/*.egg-info

@@ -19,8 +19,16 @@ FLAGS += ["-g0", "-Wno-psabi", "-fopenmp"]
 INSTRUCTION_SETS = {"portable": []}
 if X86:
     INSTRUCTION_SETS |= {
-        "avx2": ["-mavx2", "-mfma"],
-        "avx512": ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"],
+        "avx2": ["-mavx2", "-mfma", "-mf16c"],
+        "avx512": [
+            "-mavx512f",
+            "-mavx512dq",
+            "-mavx512bw",
+            "-mavx512vl",
+            "-mfma",
+            "-mf16c",
+            "-mprefer-vector-width=512",
+        ],
     }
 
 
@@ -42,7 +50,7 @@ class BuildKernel(build_ext):
                 depends=ext.depends,
             )
         objects += self.compiler.compile(
-            ["csrc/interface.cpp", "csrc/indices.cpp"],
+            ["csrc/interface.cpp", "csrc/call.cpp", "csrc/index.cpp"],
             output_dir=str(build),
             extra_postargs=FLAGS,
             depends=ext.depends,
@@ -57,7 +65,7 @@ setup(
     ext_modules=[
         Extension(
             "sparsebert.attention._sparse_kernel",
-            sources=[f"csrc/{name}.cpp" for name in ("kernel", "interface", "indices")],
+            sources=[f"csrc/{name}.cpp" for name in ("kernel", "interface", "call", "index")],
             depends=sorted(str(header) for header in Path("csrc").glob("*.h")),
             language="c++",
             optional=True,

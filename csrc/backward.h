@@ -9,7 +9,7 @@ namespace SB_NAMESPACE {
 
 template <class In, class T, class NV>
 struct BackwardRows {
-  const sb_problem& p;
+  const Problem& p;
   const Piece& piece;
   NV nv;
   Frame f;
@@ -25,7 +25,7 @@ struct BackwardRows {
   T *one_grad, *slopes;
   int32_t* room;
 
-  SB_APART BackwardRows(const sb_problem& problem, const Piece& t, char* memory, T* pairs, NV width)
+  SB_APART BackwardRows(const Problem& problem, const Piece& t, char* memory, T* pairs, NV width)
       : p(problem),
         piece(t),
         nv(width),
@@ -135,9 +135,6 @@ struct BackwardRows {
   }
 
   SB_INLINE void run() {
-    // The bias asks for every entry's gradient, also of those this example does not use.
-    if (p.grad_bias && f.length < p.length && piece.longs)
-      memset(pairs, 0, 2 * (f.starts()[p.length] - head_first) * sizeof(T));
     sweep(
         f, piece,
         [&](int64_t from, int64_t to) {
@@ -158,7 +155,7 @@ struct BackwardRows {
 
 template <class In, class T, class NV>
 struct BackwardColumns {
-  const sb_problem& p;
+  const Problem& p;
   const Piece& piece;
   NV nv;
   Frame f;
@@ -172,7 +169,7 @@ struct BackwardColumns {
   T *kept, *slopes;
   int32_t* room;
 
-  SB_APART BackwardColumns(const sb_problem& problem, const Piece& t, char* memory, const T* pairs,
+  SB_APART BackwardColumns(const Problem& problem, const Piece& t, char* memory, const T* pairs,
                             NV width)
       : p(problem),
         piece(t),

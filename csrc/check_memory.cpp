@@ -11,11 +11,14 @@ namespace {
 
 std::mt19937 generator(7);
 
+// A pattern's rows, and its index by number.
 struct Index {
-  std::vector<int64_t> starts, column_starts;
-  std::vector<int32_t> keys, rows, entries, low[2], reach[2], longs[2];
+  int64_t heads, length;
+  std::vector<int64_t> starts;
+  std::vector<int32_t> keys;
+  int64_t number;
 
-  Index(int64_t heads, int64_t length, double density, bool border) {
+  Index(int64_t heads, int64_t length, double density, bool border, bool token) : heads(heads), length(length) {
     starts.resize(heads * (length + 1));
     for (int64_t h = 0; h < heads; ++h) {
       for (int64_t i = 0; i < length; ++i) {
@@ -27,20 +30,13 @@ struct Index {
       }
       starts[h * (length + 1) + length] = int64_t(keys.size());
     }
-    column_starts.resize(starts.size());
-    rows.resize(keys.size());
-    entries.resize(keys.size());
-    sb_transpose(starts.data(), keys.data(), heads, length, column_starts.data(), rows.data(), entries.data());
-    for (int side = 0; side < 2; ++side) {
-      const int64_t tiles = (length + SB_TILE - 1) / SB_TILE;
-      low[side].resize(heads * tiles);
-      reach[side].resize(heads * tiles);
-      longs[side].resize(heads * SB_MAX_LONG);
-      const auto& own = side ? column_starts : starts;
-      const auto& other = side ? starts : column_starts;
-      sb_survey(own.data(), (side ? rows : keys).data(), other.data(), heads, length, low[side].data(),
-                reach[side].data(), longs[side].data());
-    }
+    number = build(length, token);
+  }
+  ~Index() { sb_index_free(number); }
+
+  int64_t build(int64_t shorter, bool token) const {
+    return sb_index_build(starts.data(), int64_t(starts.size()), keys.data(), int64_t(keys.size()), heads, length,
+                          shorter, token);
   }
 };
 
@@ -50,65 +46,121 @@ struct Tensor {
   sb_tensor view;
   Tensor(int64_t batch, int64_t heads, int64_t length, int64_t size) : data(batch * heads * length * size) {
     for (T& x : data) x = sizeof(T) == 2 ? T(0x3f00 + generator() % 64) : T(generator() % 1000 * 0.002 - 1);
-    view = {data.data(), length * heads * size, size, heads * size};  // [batch, n, heads, d], as BERT lays it out
+    view = {data.data(), int64_t(data.size()), length * heads * size, size, heads * size};  // [batch, n, heads, d], as BERT lays it out
   }
 };
 
+template <class T>
+sb_array view(std::vector<T>& data) {
+  return {data.data(), int64_t(data.size())};
+}
+
+// A call on exactly sized arrays.
 template <class T, class Sum>
-int run(int64_t dtype, int64_t isa, int64_t length, int64_t size, int64_t batch, int64_t heads, int64_t pattern_heads,
-        const std::vector<int64_t>& lengths, bool token, double dropout, bool biased, int64_t threads) {
-  const Index index(pattern_heads, length, length > 100 ? 0.01 : 0.2, length % 2 == 0);
+struct Case {
+  Index index;
   std::vector<Tensor<T>> t;
-  for (int k = 0; k < 8; ++k) t.emplace_back(batch, heads, length, size);
-  const int64_t kept = int64_t(index.keys.size());
-  std::vector<Sum> weights(batch * (pattern_heads == 1 ? heads : 1) * kept), bias(kept, Sum(0.5)), grad_bias(kept);
-  sb_problem p = {};
-  p.batch = batch, p.heads = heads, p.length = length, p.size = size;
-  p.pattern_heads = pattern_heads, p.kept = kept;
-  p.rows = {index.starts.data(), index.keys.data(), nullptr, index.low[0].data(), index.reach[0].data(),
-            index.longs[0].data()};
-  p.columns = {index.column_starts.data(), index.rows.data(), index.entries.data(), index.low[1].data(),
-               index.reach[1].data(), index.longs[1].data()};
-  p.lengths = lengths.empty() ? nullptr : lengths.data();
-  p.token = token, p.scale = 0.3, p.dropout = dropout, p.seed = 5;
-  p.query = t[0].view, p.key = t[1].view, p.value = t[2].view, p.out = t[3].view;
-  p.grad_out = t[4].view, p.grad_query = t[5].view, p.grad_key = t[6].view, p.grad_value = t[7].view;
-  p.bias = biased ? bias.data() : nullptr, p.grad_bias = biased ? grad_bias.data() : nullptr;
-  p.dtype = dtype, p.threads = threads, p.isa = isa;
-  int failed = sb_forward(&p);  // first without saving weights
-  p.weights = weights.data();
-  failed |= sb_forward(&p) | sb_backward(&p);
-  std::vector<uint8_t> flags(kept);
-  sb_survivors(&p, 0, 0, flags.data());
-  return failed;
+  std::vector<int64_t> lengths;
+  std::vector<Sum> weights, bias, grad_bias;
+  sb_call c = {};
+
+  Case(int64_t dtype, int64_t isa, int64_t length, int64_t size, int64_t batch, int64_t heads, int64_t pattern_heads,
+       const std::vector<int64_t>& real, bool token, double dropout, bool biased, int64_t threads)
+      : index(pattern_heads, length, length > 100 ? 0.01 : 0.2, length % 2 == 0, token), lengths(real) {
+    for (int k = 0; k < 8; ++k) t.emplace_back(batch, heads, length, size);
+    const int64_t kept = int64_t(index.keys.size());
+    weights.resize(batch * (pattern_heads == 1 ? heads : 1) * kept);
+    bias.assign(kept, Sum(0.5));
+    grad_bias.resize(kept);
+    c.bytes = sizeof c, c.index = index.number;
+    c.batch = batch, c.heads = heads, c.length = length, c.size = size;
+    if (!lengths.empty()) c.lengths = view(lengths);
+    c.scale = 0.3, c.dropout = dropout, c.seed = 5;
+    c.query = t[0].view, c.key = t[1].view, c.value = t[2].view, c.out = t[3].view;
+    c.grad_out = t[4].view, c.grad_query = t[5].view, c.grad_key = t[6].view, c.grad_value = t[7].view;
+    if (biased) c.bias = view(bias), c.grad_bias = view(grad_bias);
+    c.dtype = dtype, c.threads = threads, c.isa = isa;
+  }
+};
+
+template <class T, class Sum, class... Arguments>
+int run(Arguments... arguments) {
+  Case<T, Sum> made(arguments...);
+  sb_call& c = made.c;
+  int failed = sb_forward(&c);  // first without saving weights
+  c.weights = view(made.weights);
+  failed |= sb_forward(&c) | sb_backward(&c);
+  const int64_t first = made.index.starts[made.index.length];
+  std::vector<uint8_t> flags(first);
+  return failed | sb_survivors(&c, 0, 0, flags.data(), first);
+}
+
+// Calls that do not fit, each wrong in one place: all must be refused, and none may touch what it must not.
+int check_refusals() {
+  const std::vector<int64_t> real = {40, 17};
+  int accepted = 0;
+  auto refuses = [&](int code, auto spoil) {
+    Case<float, float> made(SB_FLOAT32, sb_best_isa(), 40, 8, 2, 3, 3, real, false, 0.1, true, 2);
+    made.c.weights = view(made.weights);
+    spoil(made);
+    const int found = sb_backward(&made.c), forward = code == SB_BAD_WEIGHTS ? code : sb_forward(&made.c);
+    if (found != code || (forward != code && forward != SB_OK)) {
+      std::printf("a call that should be answered with %d was answered with %d, %d\n", code, found, forward);
+      ++accepted;
+    }
+  };
+  using C = Case<float, float>;
+  refuses(SB_BAD_CALL, [](C& x) { x.c.bytes -= 8; });
+  refuses(SB_BAD_CALL, [](C& x) { x.c.threads = 0; });
+  refuses(SB_BAD_CALL, [](C& x) { x.c.isa = 7; });
+  refuses(SB_BAD_CALL, [](C& x) { x.c.dtype = 9; });
+  refuses(SB_BAD_CALL, [](C& x) { x.c.dropout = 1; });
+  refuses(SB_BAD_INDEX, [](C& x) { x.c.index = 0; });
+  refuses(SB_BAD_INDEX, [](C& x) { x.c.index += 1000; });
+  refuses(SB_BAD_SHAPE, [](C& x) { x.c.length = 41; });
+  refuses(SB_BAD_SHAPE, [](C& x) { x.c.length = 20; });
+  refuses(SB_BAD_SHAPE, [](C& x) { x.c.heads = 4; });
+  refuses(SB_BAD_SHAPE, [](C& x) { x.c.size = 0; });
+  refuses(SB_BAD_SHAPE, [](C& x) { x.c.batch = -1; });
+  refuses(SB_BAD_SHAPE, [](C& x) { x.c.batch = INT64_MAX; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.size = 9; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.key.data = nullptr; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.value.count -= 1; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.query.row += 1; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.query.row = INT64_MAX; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.query.batch = -1; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.grad_key.head = 0; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.grad_query.row = 4; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.grad_out.data = static_cast<char*>(x.c.grad_out.data) + 1; });
+  refuses(SB_BAD_LENGTHS, [](C& x) { x.lengths[1] = 41; });
+  refuses(SB_BAD_LENGTHS, [](C& x) { x.lengths[0] = -1; });
+  refuses(SB_BAD_LENGTHS, [](C& x) { x.c.lengths.count = 1; });
+  refuses(SB_BAD_BIAS, [](C& x) { x.c.bias.count -= 1; });
+  refuses(SB_BAD_BIAS, [](C& x) { x.c.grad_bias.count += 1; });
+  refuses(SB_BAD_WEIGHTS, [](C& x) { x.c.weights.count -= 1; });
+  refuses(SB_BAD_WEIGHTS, [](C& x) { x.c.weights = {nullptr, 0}; });
+  return accepted + (sb_forward(nullptr) != SB_BAD_CALL);
 }
 
 int check_indices() {
   const int64_t length = 9, shorter = 5;
-  const Index index(2, length, 0.4, true);
-  int64_t count = 0;
+  const Index index(2, length, 0.4, true, false);
+  int failed = 0;
   for (int64_t token = 0; token < 2; ++token) {
-    const int64_t kept = sb_crop_count(index.starts.data(), index.keys.data(), 2, length, shorter, token);
-    std::vector<int64_t> starts(2 * (shorter + 1)), origin(kept);
-    std::vector<int32_t> keys(kept);
-    sb_crop(index.starts.data(), index.keys.data(), 2, length, shorter, token, starts.data(), keys.data(),
-            origin.data());
-    count += kept;
+    const int64_t cropped = index.build(shorter, token), kept = sb_index_count(cropped, 0, SB_ORIGIN);
+    std::vector<int64_t> origin(kept);
+    failed |= kept <= 0 || sb_index_copy(cropped, 0, SB_ORIGIN, origin.data(), kept * 8) != SB_OK;
+    failed |= sb_index_copy(cropped, 0, SB_ORIGIN, origin.data(), kept * 8 + 8) != SB_BAD_PART;
+    failed |= sb_index_count(cropped, 0, SB_ENTRIES) != -SB_BAD_PART || sb_index_count(cropped, 2, 0) != -SB_BAD_PART;
+    failed |= sb_index_free(cropped) != SB_OK || sb_index_free(cropped) != SB_BAD_INDEX;
   }
-  const std::vector<int64_t> bounds = {0, 3, 4}, offsets = {-8, 0, 2, 30};
-  for (int64_t border = 0; border < 2; ++border) {
-    std::vector<int64_t> starts(2 * (length + 1));
-    std::vector<int32_t> keys(sb_offsets_count(bounds.data(), offsets.data(), 2, length, border));
-    sb_offsets(bounds.data(), offsets.data(), 2, length, border, starts.data(), keys.data());
-    count += int64_t(keys.size());
-  }
-  return count == 0;
+  return failed || index.build(length + 1, false) != -SB_BAD_SHAPE || index.build(-1, false) != -SB_BAD_SHAPE;
 }
 
 }  // namespace
 
 int main() {
-  int failed = check_indices(), cases = 0;
+  int failed = check_indices() + check_refusals(), cases = 0;
   for (int64_t isa = 0; isa <= sb_best_isa(); ++isa) {
     for (int64_t length : {1, 31, 70, 600}) {
       for (int64_t size : {1, 5, 24, 64}) {
@@ -117,13 +169,15 @@ int main() {
           const int64_t heads = 1 + variant % 3, pattern_heads = variant == 1 ? 1 : heads, threads = 1 + variant % 2;
           const double dropout = variant == 3 ? 0.4 : 0;
           const std::vector<int64_t> lengths = variant ? std::vector<int64_t>{length, length / 2} : std::vector<int64_t>();
-          failed |= run<float, float>(SB_FLOAT32, isa, length, size, 2, heads, pattern_heads, lengths, token, dropout,
+          failed |= run<float, float>(int64_t(SB_FLOAT32), isa, length, size, 2, heads, pattern_heads, lengths, token, dropout,
                                       biased, threads);
-          failed |= run<double, double>(SB_FLOAT64, isa, length, size, 2, heads, pattern_heads, lengths, token, dropout,
+          failed |= run<double, double>(int64_t(SB_FLOAT64), isa, length, size, 2, heads, pattern_heads, lengths, token, dropout,
                                         biased, threads);
-          failed |= run<uint16_t, float>(SB_BFLOAT16, isa, length, size, 2, heads, pattern_heads, lengths, token,
-                                         dropout, biased, threads);
-          cases += 3;
+          for (int64_t half : {SB_BFLOAT16, SB_FLOAT16}) {
+            failed |= run<uint16_t, float>(half, isa, length, size, 2, heads, pattern_heads, lengths, token, dropout,
+                                           biased, threads);
+          }
+          cases += 4;
         }
       }
     }

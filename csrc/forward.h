@@ -55,7 +55,7 @@ SB_INLINE void add_bias(const Line& line, const T* bias, T scale, T* scores) {
 
 template <class In, class T, class NV>
 struct Forward {
-  const sb_problem& p;
+  const Problem& p;
   const Piece& piece;
   NV nv;
   Frame f;
@@ -71,7 +71,7 @@ struct Forward {
   T *scores, *one_query;
   int32_t* room;
 
-  SB_APART Forward(const sb_problem& problem, const Piece& t, char* memory, NV width)
+  SB_APART Forward(const Problem& problem, const Piece& t, char* memory, NV width)
       : p(problem),
         piece(t),
         nv(width),

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
 #include <vector>
 
+#include "call.h"
 #include "dropout.h"
-#include "kernel.h"
 
 namespace {
 
@@ -36,12 +39,12 @@ class Scratch {
 };
 thread_local Scratch scratch, pair_scratch;
 
-size_t element_size(const sb_problem& p) { return p.dtype == SB_FLOAT64 ? 8 : 4; }
+size_t element_size(const Problem& p) { return p.dtype == SB_FLOAT64 ? 8 : 4; }
 
-int64_t tile_count(const sb_problem& p) { return (p.length + SB_TILE - 1) / SB_TILE; }
+int64_t tile_count(const Problem& p) { return (p.length + SB_TILE - 1) / SB_TILE; }
 
 // Room for the packed rows, the long lines, and one tile of the longest lines there can be.
-size_t scratch_bytes(const sb_problem& p) {
+size_t scratch_bytes(const Problem& p) {
   const size_t width = 64 / element_size(p);
   const size_t padded = (p.size + width - 1) / width * width, length = p.length + 128;
   const size_t packed = 2 * length * padded, lines = SB_MAX_LONG * (length + 2 * padded) + 4 * padded;
@@ -49,7 +52,7 @@ size_t scratch_bytes(const sb_problem& p) {
   return (packed + lines + tile) * element_size(p) + rooms * sizeof(int32_t) + 65536;
 }
 
-int64_t largest_head(const sb_problem& p) {
+int64_t largest_head(const Problem& p) {
   int64_t most = 0;
   for (int64_t h = 0; h < p.pattern_heads; ++h) {
     const int64_t* starts = p.rows.starts + h * (p.length + 1);
@@ -59,9 +62,9 @@ int64_t largest_head(const sb_problem& p) {
 }
 
 // Whole heads where there are enough of them to share out; else also parts of heads, the long lines a part of its own.
-bool whole_heads(const sb_problem& p) { return p.threads == 1 || p.batch * p.heads >= 4 * p.threads; }
+bool whole_heads(const Problem& p) { return p.threads == 1 || p.batch * p.heads >= 4 * p.threads; }
 
-std::vector<Piece> pieces(const sb_problem& p) {
+std::vector<Piece> pieces(const Problem& p) {
   const int64_t tiles = tile_count(p), parts = whole_heads(p) ? 1 : std::min<int64_t>(tiles, 4 * p.threads);
   std::vector<Piece> list;
   for (int64_t b = 0; b < p.batch; ++b) {
@@ -86,7 +89,7 @@ std::vector<Piece> pieces(const sb_problem& p) {
 
 // A result of this size is fresh memory from the system, and touching it page by page costs as much as filling it:
 // large pages are asked for. (Smaller results come out of the allocator's heap, which is left as it is.)
-void prepare_result(const sb_problem& p, const sb_tensor& t) {
+void prepare_result(const Problem& p, const sb_tensor& t) {
   constexpr uintptr_t page = uintptr_t(1) << 21, large = uintptr_t(1) << 25;
   const size_t width = p.dtype == SB_FLOAT64 ? 8 : p.dtype == SB_FLOAT32 ? 4 : 2;
   const size_t bytes = size_t(p.batch * p.heads * p.length * p.size) * width;
@@ -94,7 +97,7 @@ void prepare_result(const sb_problem& p, const sb_tensor& t) {
   if (bytes > large && to > from) madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
 }
 
-RunPiece runner(const sb_problem& p) {
+RunPiece runner(const Problem& p) {
 #if defined(__x86_64__)
   if (p.isa == SB_AVX512) return run_avx512;
   if (p.isa == SB_AVX2) return run_avx2;
@@ -107,13 +110,22 @@ RunPiece runner(const sb_problem& p) {
 struct Pairs {
   char* all = nullptr;
   int64_t each = 0;  // bytes a head
-  char* of(const sb_problem& p, const Piece& piece) const {
+  char* of(const Problem& p, const Piece& piece) const {
     return all ? all + (piece.batch * p.heads + piece.head) * each : pair_scratch.at_least(each);
   }
 };
 
+// The bias asks for every entry's gradient, also of those that an example does not use. This is done before any piece
+// runs: the pieces of one head may belong to several threads.
+void clear_unused(const Problem& p, const Pairs& pairs) {
+  if (!p.grad_bias || !p.lengths) return;
+  for (int64_t b = 0; b < p.batch; ++b) {
+    if (p.lengths[b] < p.length) memset(pairs.all + b * p.heads * pairs.each, 0, size_t(p.heads * pairs.each));
+  }
+}
+
 // Threads take pieces in turn; a piece writes only what is its own, so who takes which changes nothing.
-int run_pieces(const sb_problem& p, const std::vector<Pass>& passes, const Pairs& pairs) {
+int run_pieces(const Problem& p, const std::vector<Pass>& passes, const Pairs& pairs) {
   const std::vector<Piece> list = pieces(p);
   const RunPiece run = runner(p);
   const size_t bytes = scratch_bytes(p);
@@ -123,13 +135,13 @@ int run_pieces(const sb_problem& p, const std::vector<Pass>& passes, const Pairs
   auto work = [&] {
     char* memory = scratch.at_least(bytes);
     if (!memory) {
-      failed = 1;
+      failed = SB_NO_MEMORY;
       return;
     }
     for (size_t mine = counter++; mine < list.size(); mine = counter++) {
       char* pair = pairs.each ? pairs.of(p, list[mine]) : nullptr;
       if (pairs.each && !pair) {
-        failed = 1;
+        failed = SB_NO_MEMORY;
         return;
       }
       for (Pass pass : passes) run(p, pass, list[mine], memory, pair);
@@ -146,7 +158,7 @@ int run_pieces(const sb_problem& p, const std::vector<Pass>& passes, const Pairs
 
 // Sums the score gradients over the batch (and over the heads that share a bias), always in the same order.
 template <class T>
-void reduce_bias(const sb_problem& p, const Pairs& pairs) {
+void reduce_bias(const Problem& p, const Pairs& pairs) {
   const bool shared_pattern = p.pattern_heads == 1, shared_bias = shared_pattern && p.bias_stride == 0;
   T* out = static_cast<T*>(p.grad_bias);
   const int64_t heads = p.heads, kept_heads = shared_bias ? 1 : heads;
@@ -165,37 +177,30 @@ void reduce_bias(const sb_problem& p, const Pairs& pairs) {
   }
 }
 
-}  // namespace
+bool nothing_to_do(const Problem& p) { return p.batch * p.heads * p.length == 0; }
 
-extern "C" {
-
-int sb_best_isa() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
-    return SB_AVX512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return SB_AVX2;
-#endif
-  return SB_PORTABLE;
+int forward(const Problem& p) {
+  if (nothing_to_do(p)) return SB_OK;
+  prepare_result(p, p.out);
+  return run_pieces(p, {FORWARD}, {});
 }
 
-int sb_forward(const sb_problem* problem) {
-  if (problem->batch * problem->heads * problem->length == 0) return 0;
-  prepare_result(*problem, problem->out);
-  return run_pieces(*problem, {FORWARD}, {});
-}
-
-int sb_backward(const sb_problem* problem) {
-  const sb_problem& p = *problem;
-  if (p.batch * p.heads * p.length == 0) return 0;
+int backward(const Problem& p) {
+  if (nothing_to_do(p)) {
+    if (p.grad_bias) memset(p.grad_bias, 0, size_t((p.bias_stride ? p.heads : 1) * p.kept) * element_size(p));
+    return SB_OK;
+  }
   for (const sb_tensor* result : {&p.grad_query, &p.grad_key, &p.grad_value}) prepare_result(p, *result);
   Pairs pairs;
   pairs.each = std::max<int64_t>(64, (2 * largest_head(p) * int64_t(element_size(p)) + 63) / 64 * 64);
   // Whole heads go through both passes at once, their pairs still in cache.
   const bool together = whole_heads(p) && !p.grad_bias;
+  std::unique_ptr<char, decltype(&std::free)> all(nullptr, &std::free);
   if (!together) {
-    pairs.all = static_cast<char*>(std::aligned_alloc(64, size_t(p.batch * p.heads * pairs.each)));
-    if (!pairs.all) return 1;
+    all.reset(static_cast<char*>(std::aligned_alloc(64, size_t(p.batch * p.heads * pairs.each))));
+    if (!all) return SB_NO_MEMORY;
+    pairs.all = all.get();
+    clear_unused(p, pairs);
   }
   int failed;
   if (whole_heads(p)) {
@@ -211,22 +216,54 @@ int sb_backward(const sb_problem* problem) {
       reduce_bias<float>(p, pairs);
     }
   }
-  std::free(pairs.all);
   return failed;
 }
 
-void sb_survivors(const sb_problem* problem, int64_t batch, int64_t head, uint8_t* survives) {
-  const sb_problem& p = *problem;
-  const SB_NAMESPACE::Dropout dropout(p.dropout, p.seed, batch, head);
-  const int64_t pattern_head = p.pattern_heads == 1 ? 0 : head;
-  const int64_t* starts = p.rows.starts + pattern_head * (p.length + 1);
-  const int64_t tokens = p.lengths ? p.lengths[batch] : p.length;
-  // An anchored last token is drawn where it stands, not where the pattern has it.
-  auto place = [&](int64_t i) { return p.token && i == p.length - 1 ? tokens - 1 : i; };
-  for (int64_t i = 0; i < p.length; ++i) {
-    const uint64_t row = dropout.row_key(place(i));
-    for (int64_t e = starts[i]; e < starts[i + 1]; ++e)
-      survives[e - starts[0]] = dropout.survives(row, int32_t(place(p.rows.others[e])));
+// Checks a call and runs it; nothing is thrown at whoever called.
+template <class Run>
+int answer(const sb_call* call, Direction direction, Run run) {
+  try {
+    Checked checked;
+    if (const int wrong = check_call(call, direction, checked)) return wrong;
+    return run(checked.problem);
+  } catch (const std::bad_alloc&) {
+    return SB_NO_MEMORY;
   }
+}
+
+}  // namespace
+
+extern "C" {
+
+int sb_best_isa() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    return SB_AVX512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) return SB_AVX2;
+#endif
+  return SB_PORTABLE;
+}
+
+int sb_forward(const sb_call* call) { return answer(call, FORWARD_CALL, forward); }
+
+int sb_backward(const sb_call* call) { return answer(call, BACKWARD_CALL, backward); }
+
+int sb_survivors(const sb_call* call, int64_t batch, int64_t head, uint8_t* survives, int64_t count) {
+  return answer(call, SURVIVORS_CALL, [&](const Problem& p) -> int {
+    if (batch < 0 || batch >= p.batch || head < 0 || head >= p.heads) return SB_BAD_SHAPE;
+    const int64_t* starts = p.rows.starts + (p.pattern_heads == 1 ? 0 : head) * (p.length + 1);
+    if (count != starts[p.length] - starts[0] || (count && !survives)) return SB_BAD_PART;
+    const SB_NAMESPACE::Dropout dropout(p.dropout, p.seed, batch, head);
+    const int64_t tokens = p.lengths ? p.lengths[batch] : p.length;
+    // An anchored last token is drawn where it stands, not where the pattern has it.
+    auto place = [&](int64_t i) { return p.token && i == p.length - 1 ? tokens - 1 : i; };
+    for (int64_t i = 0; i < p.length; ++i) {
+      const uint64_t row = dropout.row_key(place(i));
+      for (int64_t e = starts[i]; e < starts[i + 1]; ++e)
+        survives[e - starts[0]] = dropout.survives(row, int32_t(place(p.rows.others[e])));
+    }
+    return SB_OK;
+  });
 }
 }

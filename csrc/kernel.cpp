@@ -7,7 +7,7 @@
 namespace SB_NAMESPACE {
 
 template <class In, class T, class NV>
-__attribute__((noinline)) void run_pass(const sb_problem& p, Pass pass, const Piece& piece, char* memory, T* pairs, NV nv) {
+__attribute__((noinline)) void run_pass(const Problem& p, Pass pass, const Piece& piece, char* memory, T* pairs, NV nv) {
   switch (pass) {
     case FORWARD:
       Forward<In, T, NV>(p, piece, memory, nv).run();
@@ -23,7 +23,7 @@ __attribute__((noinline)) void run_pass(const sb_problem& p, Pass pass, const Pi
 
 // 64 is the head size of BERT: its loops are unrolled.
 template <class In, class T>
-void run_typed(const sb_problem& p, Pass pass, const Piece& piece, char* memory, void* pairs) {
+void run_typed(const Problem& p, Pass pass, const Piece& piece, char* memory, void* pairs) {
   constexpr int w = Simd<T>::width, usual = 64 / w;
   const int nv = int((p.size + w - 1) / w);
   T* typed = static_cast<T*>(pairs);
@@ -36,9 +36,10 @@ void run_typed(const sb_problem& p, Pass pass, const Piece& piece, char* memory,
 
 }  // namespace SB_NAMESPACE
 
-void SB_RUN(const sb_problem& p, Pass pass, const Piece& piece, char* memory, void* pairs) {
+void SB_RUN(const Problem& p, Pass pass, const Piece& piece, char* memory, void* pairs) {
   using namespace SB_NAMESPACE;
   if (p.dtype == SB_FLOAT32) return run_typed<float, float>(p, pass, piece, memory, pairs);
   if (p.dtype == SB_FLOAT64) return run_typed<double, double>(p, pass, piece, memory, pairs);
+  if (p.dtype == SB_FLOAT16) return run_typed<Float16, float>(p, pass, piece, memory, pairs);
   return run_typed<BFloat16, float>(p, pass, piece, memory, pairs);
 }

@@ -216,7 +216,7 @@ SB_INLINE Vec<double> exponential(Vec<double> x) {
   return y;
 }
 
-// bfloat16 ---------------------------------------------------------------------------------------------------------
+// bfloat16 and float16 ---------------------------------------------------------------------------------------------
 
 struct BFloat16 {
   uint16_t bits;
@@ -234,6 +234,41 @@ SB_INLINE void narrow(BFloat16* to, float value) {
   memcpy(&bits, &value, 4);
   const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;  // to nearest, ties to even
   to->bits = uint16_t(value != value ? 0x7fc0u : rounded);
+}
+
+struct Float16 {
+  uint16_t bits;
+};
+SB_INLINE float widened(Float16 value) {
+  // The exponent is moved over and its bias made up for by a product, which is exact and serves subnormals too.
+  const uint32_t magnitude = value.bits & 0x7fffu;
+  uint32_t bits = magnitude << 13;
+  float result;
+  memcpy(&result, &bits, 4);
+  result *= 0x1p112f;
+  memcpy(&bits, &result, 4);
+  if (magnitude >= 0x7c00u) bits |= 0x7f800000u;  // infinity and NaN have an exponent of their own
+  bits |= uint32_t(value.bits & 0x8000u) << 16;
+  memcpy(&result, &bits, 4);
+  return result;
+}
+SB_INLINE void narrow(Float16* to, float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  const uint32_t sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) {
+    to->bits = uint16_t(sign | 0x7e00u);
+  } else if (magnitude >= 0x477ff000u) {  // from 65,520 on the nearest is infinity
+    to->bits = uint16_t(sign | 0x7c00u);
+  } else if (magnitude >= 0x38800000u) {  // normal: rounded to nearest, ties to even
+    to->bits = uint16_t(sign | ((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13));
+  } else {  // subnormal: adding 1/2 leaves the rounded count of 2^-24 in the low bits
+    float small;
+    memcpy(&small, &magnitude, 4);
+    small += 0.5f;
+    memcpy(&bits, &small, 4);
+    to->bits = uint16_t(sign | (bits - 0x3f000000u));
+  }
 }
 SB_INLINE void narrow(float* to, float value) { *to = value; }
 SB_INLINE void narrow(double* to, double value) { *to = value; }

@@ -1,7 +1,10 @@
-// The plain C interface of the sparse attention kernel. No torch headers: tensors arrive as pointers and strides.
+// The plain C interface of the sparse attention kernel. No torch headers: tensors arrive as pointers, sizes and strides.
 //
 //   query, key, value [batch, heads, length, size], any strides whose last one is 1
-//   a pattern as two sides: its rows (CSR: query -> keys) and its columns (CSC: key -> queries)
+//   an index: a pattern at one input length, built, checked and owned here, and known by its number
+//
+// Every call says how large each array is that it hands over, and all of it is checked before any of it is read. A call
+// that does not fit is answered with a code of Code; nothing was written then.
 //
 // Python fills the structures below through ctypes; src/sparsebert/attention/sparse_library.py mirrors them.
 #pragma once
@@ -10,69 +13,72 @@
 extern "C" {
 #pragma GCC visibility push(default)
 
-enum { SB_FLOAT32 = 0, SB_FLOAT64 = 1, SB_BFLOAT16 = 2 };
+enum { SB_FLOAT32 = 0, SB_FLOAT64 = 1, SB_BFLOAT16 = 2, SB_FLOAT16 = 3 };
 enum { SB_PORTABLE = 0, SB_AVX2 = 1, SB_AVX512 = 2 };
 
-// Lines are worked on in tiles of SB_TILE. A line of more than SB_LONG entries (a border row) is taken apart and worked
-// on beside the tiles that use the same keys, so that keys travel from memory once. Where more than SB_MAX_LONG lines
-// are that long the pattern is close to dense and nothing is gained: none is treated as long then.
-enum { SB_TILE = 32, SB_LONG = 256, SB_MAX_LONG = 8 };
+enum {
+  SB_OK = 0,
+  SB_NO_MEMORY = 1,
+  SB_BAD_CALL = 2,     // a structure of another size, a null pointer, an unknown type or instruction set, no threads
+  SB_BAD_INDEX = 3,    // no index of this number is alive
+  SB_BAD_SHAPE = 4,    // sizes that cannot be, or that are not those of the index
+  SB_BAD_TENSOR = 5,   // a tensor smaller than its sizes and strides say, or results that lie over each other
+  SB_BAD_LENGTHS = 6,  // not one for each example, or one outside 0 .. length
+  SB_BAD_BIAS = 7,     // not one for each kept entry
+  SB_BAD_WEIGHTS = 8,  // not one for each example and kept entry
+  SB_BAD_ROWS = 9,     // what an index is to be built from is not a pattern's rows
+  SB_BAD_PART = 10,    // an index has no such array, or it has another size
+};
+
+struct sb_array {
+  void* data;
+  int64_t count;  // elements
+};
 
 struct sb_tensor {
   void* data;
+  int64_t count;             // elements from data to the end of its memory
   int64_t batch, head, row;  // strides in elements
 };
 
-// One side of a pattern of `heads` heads. Line i of head h owns entries starts[h, i] .. starts[h, i + 1].
-struct sb_side {
-  const int64_t* starts;   // [heads, length + 1], positions among all kept entries of the pattern
-  const int32_t* others;   // [kept], sorted inside a line: the keys of a row, the queries of a column
-  const int32_t* entries;  // columns only: [kept], which entry of the rows this is, counted from its head's first
-  const int32_t* low;      // [heads, tiles], the tile's first other, the other side's long lines left out
-  const int32_t* reach;    // [heads, tiles], one past the tile's last other, likewise
-  const int32_t* longs;    // [heads, SB_MAX_LONG], the long lines, then -1
-};
-
-struct sb_problem {
+struct sb_call {
+  int64_t bytes;  // of this structure, as the caller knows it
+  int64_t index;
   int64_t batch, heads, length, size;
-  int64_t pattern_heads;  // 1 or heads
-  int64_t kept;           // kept entries of the whole pattern
-  sb_side rows, columns;
-  const int64_t* lengths;  // [batch] or null
-  int64_t token;           // not 0: each example's last token plays the pattern's last position
+  sb_array lengths;  // int64, [batch], or none
   double scale, dropout;
   uint64_t seed;
   sb_tensor query, key, value, out;
-  sb_tensor grad_out, grad_query, grad_key, grad_value;
-  const void* bias;     // [kept] or [heads, kept] in the type of the sums, or null
-  int64_t bias_stride;  // elements from one head's bias to the next: 0 when shared
-  void* grad_bias;      // like bias, or null
-  void* weights;        // the kept attention weights [batch, (heads,) kept]; null in a forward that saves none
+  sb_tensor grad_out, grad_query, grad_key, grad_value;  // backward only
+  sb_array bias;       // [kept] or [heads, kept] in the type of the sums, or none
+  sb_array grad_bias;  // like bias; backward only
+  sb_array weights;    // the kept attention weights [batch, (heads,) kept]; none in a forward that saves none
   int64_t dtype, threads, isa;
 };
 
-// Each returns 0, or 1 when memory ran out.
-int sb_forward(const sb_problem* problem);
-int sb_backward(const sb_problem* problem);
+int sb_forward(const sb_call* call);
+int sb_backward(const sb_call* call);
+// 1 for each entry whose attention weight survives dropout, for one batch element and head.
+int sb_survivors(const sb_call* call, int64_t batch, int64_t head, uint8_t* survives, int64_t count);
 
 // The best instruction set this processor has, as SB_PORTABLE .. SB_AVX512.
 int sb_best_isa();
-// 1 for each entry whose attention weight survives dropout, for one batch element and head.
-void sb_survivors(const sb_problem* problem, int64_t batch, int64_t head, uint8_t* survives);
 
-// Builds an index for inputs of `length` <= pattern length: first the number of entries, then the arrays.
-int64_t sb_crop_count(const int64_t* starts, const int32_t* keys, int64_t heads, int64_t pattern_length, int64_t length,
-                      int64_t token);
-void sb_crop(const int64_t* starts, const int32_t* keys, int64_t heads, int64_t pattern_length, int64_t length,
-             int64_t token, int64_t* new_starts, int32_t* new_keys, int64_t* origin);
-void sb_transpose(const int64_t* starts, const int32_t* keys, int64_t heads, int64_t length, int64_t* column_starts,
-                  int32_t* rows, int32_t* entries);
-void sb_survey(const int64_t* starts, const int32_t* others, const int64_t* other_starts, int64_t heads, int64_t length,
-               int32_t* low, int32_t* reach, int32_t* longs);
-// Rows straight from offsets (j - i, sorted and distinct inside a head), with or without the border.
-int64_t sb_offsets_count(const int64_t* offset_starts, const int64_t* offsets, int64_t heads, int64_t length,
-                         int64_t border);
-void sb_offsets(const int64_t* offset_starts, const int64_t* offsets, int64_t heads, int64_t length, int64_t border,
-                int64_t* starts, int32_t* keys);
+// An index of a pattern's rows (CSR) for inputs of `length` <= pattern_length: its number, or minus a code.
+// token: not 0 when each example's last token plays the pattern's last position.
+int64_t sb_index_build(const int64_t* starts, int64_t starts_count, const int32_t* keys, int64_t keys_count,
+                       int64_t heads, int64_t pattern_length, int64_t length, int64_t token);
+int sb_index_free(int64_t index);
+
+// Arrays of an index, to be copied out: rows first, then columns, each as Part says.
+enum Part {
+  SB_STARTS,   // int64 [heads, length + 1], positions among all kept entries of the pattern
+  SB_OTHERS,   // int32 [kept], sorted inside a line: the keys of a row, the queries of a column
+  SB_ENTRIES,  // int32 [kept], columns only: which entry of the rows this is, counted from its head's first
+  SB_LONGS,    // int32 [heads, 8], the long lines, then -1
+  SB_ORIGIN,   // int64 [kept], rows only: where each entry stands in the whole pattern; empty where in the same place
+};
+int64_t sb_index_count(int64_t index, int64_t columns, int64_t part);  // elements, or minus a code
+int sb_index_copy(int64_t index, int64_t columns, int64_t part, void* to, int64_t bytes);
 #pragma GCC visibility pop
 }

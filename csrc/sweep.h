@@ -7,7 +7,6 @@
 #pragma once
 #include "kernel.h"
 #include "rows.h"
-#include "sparse_attention.h"
 
 namespace SB_NAMESPACE {
 
@@ -20,13 +19,13 @@ struct Line {
 };
 
 struct Frame {
-  const sb_problem& p;
-  const sb_side& side;
-  const sb_side& across;
+  const Problem& p;
+  const Side& side;
+  const Side& across;
   int64_t pattern_head, length;  // length: tokens of this example
   bool moved;                    // the last token stands for the pattern's last position, elsewhere
 
-  SB_INLINE Frame(const sb_problem& problem, const Piece& piece, bool columns)
+  SB_INLINE Frame(const Problem& problem, const Piece& piece, bool columns)
       : p(problem),
         side(columns ? problem.columns : problem.rows),
         across(columns ? problem.rows : problem.columns),

@@ -30,7 +30,7 @@ struct Source {
   NV nv;
   T* packed;  // null: in place
 
-  SB_INLINE Source(const sb_problem& p, const sb_tensor& t, const Piece& piece, NV nv, T* room)
+  SB_INLINE Source(const Problem& p, const sb_tensor& t, const Piece& piece, NV nv, T* room)
       : first(row_of<In>(t, piece.batch, piece.head, 0)),
         next(piece.next_head < 0 ? nullptr : row_of<In>(t, piece.next_batch, piece.next_head, 0)),
         stride(t.row),
@@ -87,7 +87,7 @@ struct Sink {
   // Past the caches only what would not stay in them until someone reads it.
   static constexpr int64_t large = int64_t(2) << 20;
 
-  SB_INLINE Sink(const sb_problem& p, const sb_tensor& t, const Piece& piece, int64_t padded, T* room)
+  SB_INLINE Sink(const Problem& p, const sb_tensor& t, const Piece& piece, int64_t padded, T* room)
       : first(row_of<In>(t, piece.batch, piece.head, 0)), stride(t.row), size(p.size), buffer(room) {
     if (sizeof(In) == sizeof(T) && size == padded) buffer = nullptr;
     const int64_t strides = (t.row | t.head | t.batch) * int64_t(sizeof(In));

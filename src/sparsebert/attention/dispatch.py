@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from sparsebert.attention.flex import attend_flex
 from sparsebert.attention.gated import attend_gated
-from sparsebert.attention.inputs import Gate, Inputs, Relaxation, check_inputs
+from sparsebert.attention.inputs import Gate, Inputs, Relaxation, checked_inputs, is_forward_mode, is_transformed
 from sparsebert.attention.reference import attend_reference
 from sparsebert.attention.sdpa import attend_sdpa
 from sparsebert.attention.sparse import attend_sparse, supports
@@ -60,19 +61,10 @@ def attend(
         paper, "additive" its renormalisation trick, Eqs. (5)-(6), with the constant c; "log" adds log P, which is
         the multiplicative form renormalised and has no constant to choose.
     """
-    inputs = Inputs(
-        query,
-        key,
-        value,
-        pattern,
-        lengths,
-        dropout,
-        query.shape[-1] ** -0.5 if scale is None else scale,
-        bias,
-        None if gate is None else Gate(gate, relaxation, c),
+    inputs = checked_inputs(
+        query, key, value, pattern, lengths, dropout, scale, bias, None if gate is None else Gate(gate, relaxation, c)
     )
-    check_inputs(inputs)
-    name = choose(inputs).backend if backend == "auto" else backend
+    name = _pick(inputs)[0] if backend == "auto" else backend
     if name not in BACKENDS:
         raise AttentionError(f"there is no backend {name!r}; expected one of auto, {', '.join(BACKENDS)}")
     return BACKENDS[name](inputs)
@@ -80,24 +72,33 @@ def attend(
 
 def choose(inputs: Inputs) -> Choice:
     """What "auto" takes for these inputs."""
+    backend, reason = _pick(inputs)
+    if inputs.pattern is None:
+        return Choice(backend, reason)
+    return Choice(backend, reason.format(density=inputs.pattern.density, limit=crossover(inputs.length)))
+
+
+def _pick(inputs: Inputs) -> tuple[str, str]:
+    """The backend, and why, with places for the density and the limit that it was held against."""
+    if is_forward_mode(inputs):
+        return "reference", "a forward-mode derivative is taken, which only the definition itself has"
+    if inputs.gate is not None and is_transformed():
+        return "reference", "a gate inside a transform of torch.func, which only the definition itself goes through"
     if inputs.gate is not None:
-        return Choice("gated", "a gate is learned, which needs its gradient")
+        return "gated", "a gate is learned, which needs its gradient"
     fast = is_built() and supports(inputs.query)
+    if inputs.pattern is None:
+        return "sdpa", "no pattern: everyone attends to everyone"
     if inputs.bias is not None:
         if fast:
-            return Choice("sparse", "a bias per kept entry, with the C++ kernel that takes its gradient")
-        return Choice("reference", "a bias per kept entry has no faster backend here")
-    if inputs.pattern is None:
-        return Choice("sdpa", "no pattern: everyone attends to everyone")
+            return "sparse", "a bias per kept entry, with the C++ kernel that takes its gradient"
+        return "reference", "a bias per kept entry has no faster backend here"
     if inputs.query.is_cuda and inputs.dropout == 0:
-        return Choice("flex", "on a GPU the pattern's empty blocks are skipped")
-    density, limit = inputs.pattern.density, crossover(inputs.length)
-    if fast and density < limit:
-        return Choice(
-            "sparse", f"density {density:.3f} is below {limit:.2f}, where dense becomes faster at this length"
-        )
+        return "flex", "on a GPU the pattern's empty blocks are skipped"
+    # A graph for many lengths decides by the longest of them.
+    length = inputs.pattern.length if torch.compiler.is_compiling() else inputs.length
+    if fast and inputs.pattern.density < crossover(length):
+        return "sparse", "density {density:.3f} is below {limit:.2f}, where dense becomes faster at this length"
     if fast:
-        return Choice("sdpa", f"density {density:.3f} is not below {limit:.2f}, where dense becomes faster")
-    return Choice(
-        "sdpa", "the dense kernel, with the pattern as a bool tensor: the C++ kernel does not serve this input"
-    )
+        return "sdpa", "density {density:.3f} is not below {limit:.2f}, where dense becomes faster"
+    return "sdpa", "the dense kernel, with the pattern as a bool tensor: the C++ kernel does not serve this input"

@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from sparsebert.attention.inputs import Inputs, Relaxation
+from sparsebert.attention.inputs import Inputs, Relaxation, is_forward_mode, is_transformed
 from sparsebert.errors import AttentionError
 
 # exp(score)/Z of an entry that is off may be huge when every kept score is low; this bounds its gradient.
@@ -27,6 +28,8 @@ _SMALLEST_SHARE = 1e-20
 def attend_gated(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
     if inputs.gate is None:
         raise AttentionError("backend 'gated' needs a gate; pass gate=..., or choose another backend")
+    if is_transformed() or is_forward_mode(inputs):
+        raise AttentionError("backend 'gated' has plain reverse-mode gradients only; use backend='reference'")
     padded = _padded(inputs)
     # A gate is learned by differences that half precision would round away, so the arithmetic is the gate's.
     arithmetic = torch.promote_types(inputs.query.dtype, inputs.gate.values.dtype)
@@ -73,6 +76,7 @@ class _GatedAttention(torch.autograd.Function):
         return output
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         # Whoever calls backward() may do so under autocast too.
         with torch.autocast(grad_output.device.type, enabled=False):
@@ -99,7 +103,7 @@ def _softmax_with_gate(scores: Tensor, gate: Tensor, relaxation: Relaxation) -> 
     plain = torch.softmax(scores, dim=-1)
     if not torch.isfinite(plain.sum()):
         plain.nan_to_num_(nan=0.0)  # NaN only where a whole row is excluded
-    if relaxation == "additive":
+    if relaxation == "additive" or not scores.numel():
         return plain, plain
     weights = plain * gate
     if relaxation == "multiplicative":
@@ -143,10 +147,7 @@ def _selected(values: Tensor, inputs: Inputs) -> Float[Tensor, "batch_or_1 heads
     n, positions = inputs.length, values.shape[-1]
     if not inputs.anchored_to_token or (inputs.lengths is None and n == positions):
         return values[None, :, :n, :n]
-    batch = inputs.query.shape[0]
-    last = torch.full((batch,), n) if inputs.lengths is None else inputs.lengths
-    places = torch.arange(n, device=values.device).repeat(batch, 1)
-    places.scatter_(1, (last.to(values.device) - 1).clamp(min=0)[:, None], positions - 1)
+    places = inputs.places(positions)
     return values[:, places[:, :, None], places[:, None, :]].transpose(0, 1)
 
 

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
@@ -48,25 +49,90 @@ class Inputs:
     def anchored_to_token(self) -> bool:
         return self.pattern is not None and self.pattern.anchor == "token"
 
+    def places(self, positions: int) -> Int[Tensor, "batch n"]:
+        """Which of a pattern's positions each token plays when the true last token plays the last of them."""
+        batch, device = self.query.shape[0], self.query.device
+        tokens = torch.arange(self.length, device=device).expand(batch, -1)
+        last = torch.full((batch,), self.length) if self.lengths is None else self.lengths
+        return torch.where(tokens == (last.to(device) - 1).clamp(min=0)[:, None], positions - 1, tokens)
 
-def check_inputs(inputs: Inputs) -> None:
-    """Refuse what no backend could give a meaning to."""
-    shape = tuple(inputs.query.shape)
-    if inputs.query.ndim != 4:
-        raise AttentionError(f"query has shape {shape}; expected [batch, heads, n, head size]")
-    for name, tensor in (("key", inputs.key), ("value", inputs.value)):
-        if tensor.shape != inputs.query.shape or tensor.dtype != inputs.query.dtype:
-            raise AttentionError(
-                f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)} but query is {inputs.query.dtype} of shape "
-                f"{shape}; self-attention needs the same of all three"
-            )
-    if not inputs.query.is_floating_point():
-        raise AttentionError(f"query is {inputs.query.dtype}; expected a floating-point tensor")
-    if not 0.0 <= inputs.dropout < 1.0:
-        raise AttentionError(f"dropout is {inputs.dropout}; it must be at least 0 and below 1")
+
+def checked_inputs(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    pattern: Pattern | None,
+    lengths: Tensor | None,
+    dropout: float,
+    scale: float | None,
+    bias: Tensor | None,
+    gate: Gate | None,
+) -> Inputs:
+    """The arguments of attend() as every backend wants them; what no backend could give a meaning to is refused."""
+    _check_tensors(query=query, key=key, value=value, lengths=lengths, bias=bias, gate=gate and gate.values)
+    query, key, value = _cast_by_autocast(query, key, value)
+    _check_query(query, key, value)
+    if not 0.0 <= dropout < 1.0:
+        raise AttentionError(f"dropout is {dropout}; it must be at least 0 and below 1")
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    inputs = Inputs(query, key, value, pattern, lengths, dropout, scale, bias, gate)
     _check_pattern(inputs)
     _check_lengths(inputs)
     _check_gate(inputs)
+    return inputs
+
+
+def is_transformed() -> bool:
+    """Whether this runs inside a transform of torch.func (grad, vmap, jvp, ...)."""
+    return torch._C._are_functorch_transforms_active()
+
+
+def is_forward_mode(inputs: Inputs) -> bool:
+    """Whether a forward-mode derivative is taken through these inputs."""
+    if torch.compiler.is_compiling():
+        return False
+    tensors = (inputs.query, inputs.key, inputs.value, inputs.bias, inputs.gate and inputs.gate.values)
+    return any(
+        tensor is not None and unpack_dual(tensor).tangent is not None  # type: ignore[no-untyped-call]
+        for tensor in tensors
+    )
+
+
+def _check_tensors(**tensors: object) -> None:
+    """Tensors all, and all where the query is; lengths may stay on the CPU."""
+    place = getattr(tensors["query"], "device", None)
+    for name, tensor in tensors.items():
+        if tensor is None and name in ("lengths", "bias", "gate"):
+            continue
+        if not isinstance(tensor, Tensor):
+            raise AttentionError(
+                f"{name} is a {type(tensor).__name__}; expected a torch tensor, so use torch.as_tensor"
+            )
+        if tensor.device != place and not (name == "lengths" and tensor.device.type == "cpu"):
+            raise AttentionError(f"{name} is on {tensor.device} but query is on {place}; move both to one device")
+
+
+def _cast_by_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Under autocast, attention is one of the operations that run in its type, as torch's own attention does."""
+    place = tensors[0].device.type
+    if place == "meta" or not torch.is_autocast_enabled(place):
+        return tensors
+    kinds = (torch.float16, torch.bfloat16, torch.float32)
+    return tuple(tensor.to(torch.get_autocast_dtype(place)) if tensor.dtype in kinds else tensor for tensor in tensors)
+
+
+def _check_query(query: Tensor, key: Tensor, value: Tensor) -> None:
+    shape = tuple(query.shape)
+    if query.ndim != 4 or shape[-1] == 0:
+        raise AttentionError(f"query has shape {shape}; expected [batch, heads, n, head size] with a head size above 0")
+    for name, tensor in (("key", key), ("value", value)):
+        if tensor.shape != query.shape or tensor.dtype != query.dtype:
+            raise AttentionError(
+                f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)} but query is {query.dtype} of shape "
+                f"{shape}; self-attention needs the same of all three"
+            )
+    if not query.is_floating_point():
+        raise AttentionError(f"query is {query.dtype}; expected a floating-point tensor")
 
 
 def _check_pattern(inputs: Inputs) -> None:
@@ -108,8 +174,9 @@ def _check_lengths(inputs: Inputs) -> None:
             f"lengths is {lengths.dtype} of shape {tuple(lengths.shape)}; expected {batch} whole numbers, "
             "the count of real tokens of each example"
         )
-    # The values are only looked at outside a compiled graph, where looking costs nothing.
-    if not torch.compiler.is_compiling() and batch and not ((lengths >= 0) & (lengths <= n)).all():
+    # Inside a graph or a transform there are no values to look at; there the backend finds out.
+    looking = not (torch.compiler.is_compiling() or is_transformed())
+    if looking and batch and not ((lengths >= 0) & (lengths <= n)).all():
         raise AttentionError(f"lengths run from {int(lengths.min())} to {int(lengths.max())}; expected 0 to {n}")
 
 

@@ -36,6 +36,8 @@ def attention_weights(inputs: Inputs) -> Float[Tensor, "batch heads n n"]:
 
 def _normalised(scores: Float[Tensor, "..."], share: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """share * exp(score), divided by its row's sum; a row whose sum is zero stays zero."""
+    if scores.numel() == 0:
+        return share * scores
     highest = scores.masked_fill(share == 0, -torch.inf).amax(-1, keepdim=True)
     highest = torch.where(highest.isfinite(), highest, torch.zeros_like(highest)).detach()
     # Entries with share 0 may lie far above the kept ones; bounding them keeps their gradient finite.
@@ -66,7 +68,7 @@ def _selected(table: Tensor, inputs: Inputs) -> Tensor:
     for real in _real_tokens(inputs):
         # The true last token plays the part of the pattern's last position.
         positions = torch.arange(n)
-        positions[max(real - 1, 0)] = last
+        positions[max(real - 1, 0) :][:1] = last
         examples.append(table[:, positions][:, :, positions])
     return torch.stack(examples) if examples else table[None, :, :n, :n]
 

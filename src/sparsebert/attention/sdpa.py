@@ -5,6 +5,7 @@ from functools import lru_cache
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from sparsebert.attention.inputs import Inputs
 from sparsebert.errors import AttentionError
@@ -41,22 +42,38 @@ def _allowed(inputs: Inputs) -> Bool[Tensor, "batch_or_1 heads_or_1 n_or_1 n"] |
     if pattern is None or pattern.kept == pattern.heads * pattern.length**2:
         return None if real is None else real[:, None, None, :]
     if pattern.anchor == "token" and (real is not None or n < pattern.length):
-        keep = _token_anchored(_dense_keep(pattern, pattern.length, device), lengths, inputs.query.shape[0], n)
+        keep = _token_anchored(_dense_keep(pattern, pattern.length, device), inputs)
     else:
         keep = _dense_keep(pattern, n, device)[None]
     return keep if real is None else keep & real[:, None, None, :]
 
 
-@lru_cache(maxsize=4)
 def _dense_keep(pattern: Pattern, n: int, device: torch.device) -> Bool[Tensor, "heads n n"]:
+    if torch.compiler.is_compiling():
+        (whole,) = _constants(pattern)
+        corner: Tensor = whole.to(device)[:, :n, :n]
+        return corner
+    return _corner(pattern, n, device)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _constants(pattern: Pattern) -> tuple[Tensor]:
+    """What a graph holds of a pattern, the same objects for every layer (in a tuple: a graph names tensors once)."""
+    return _whole_keep(pattern)
+
+
+@lru_cache(maxsize=4)
+def _whole_keep(pattern: Pattern) -> tuple[Bool[Tensor, "heads n n"]]:
+    with _disable_current_modes():  # real numbers, whatever the graph is traced with
+        return (pattern.keep(),)
+
+
+@lru_cache(maxsize=4)
+def _corner(pattern: Pattern, n: int, device: torch.device) -> Bool[Tensor, "heads n n"]:
     return pattern.keep()[:, :n, :n].contiguous().to(device)
 
 
-def _token_anchored(
-    keep: Bool[Tensor, "heads positions positions"], lengths: Tensor | None, batch: int, n: int
-) -> Bool[Tensor, "batch heads n n"]:
+def _token_anchored(keep: Bool[Tensor, "heads positions positions"], inputs: Inputs) -> Bool[Tensor, "batch heads n n"]:
     """Each example's true last token takes over the row and column of the pattern's last position."""
-    last = torch.full((batch,), n, device=keep.device) if lengths is None else lengths.to(keep.device)
-    places = torch.arange(n, device=keep.device).repeat(batch, 1)
-    places.scatter_(1, (last - 1).clamp(min=0)[:, None], keep.shape[-1] - 1)
+    places = inputs.places(keep.shape[-1])
     return keep[:, places[:, :, None], places[:, None, :]].transpose(0, 1)

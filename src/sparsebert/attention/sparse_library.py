@@ -10,12 +10,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import torch  # noqa: F401  loads the OpenMP runtime that the library then shares
+import torch  # it loads the OpenMP runtime that the library then shares
 
 from sparsebert.errors import AttentionError
 
-TILE = 32  # lines worked on together
-MAX_LONG = 8  # long lines a head may have
 ISAS = ("portable", "avx2", "avx512")  # instruction sets in rising order; their positions are the kernel's numbers
 ISA_VARIABLE = "SPARSEBERT_ISA"
 ALLOCATOR_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_")
@@ -24,55 +22,67 @@ _LIBRARY = Path(__file__).with_name("_sparse_kernel.so")
 _int64, _double, _pointer = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
 
 
+class Array(ctypes.Structure):
+    """Numbers one after another."""
+
+    _fields_ = [("data", _pointer), ("count", _int64)]
+
+
 class Strided(ctypes.Structure):
     """A tensor [batch, head, row, column] whose columns lie one after another; strides in elements."""
 
-    _fields_ = [("data", _pointer), ("batch", _int64), ("head", _int64), ("row", _int64)]
+    _fields_ = [("data", _pointer), ("count", _int64), ("batch", _int64), ("head", _int64), ("row", _int64)]
 
 
-class Side(ctypes.Structure):
-    """One side of an index: the rows or the columns."""
-
-    _fields_ = [(name, _pointer) for name in ("starts", "others", "entries", "low", "reach", "longs")]
-
-
-class Problem(ctypes.Structure):
-    """Everything one call needs."""
+class Call(ctypes.Structure):
+    """Everything one call hands over, each array with its size."""
 
     _fields_ = [
-        *((name, _int64) for name in ("batch", "heads", "length", "size", "pattern_heads", "kept")),
-        *((name, Side) for name in ("rows", "columns")),
-        ("lengths", _pointer),
-        ("token", _int64),
+        *((name, _int64) for name in ("bytes", "index", "batch", "heads", "length", "size")),
+        ("lengths", Array),
         ("scale", _double),
         ("dropout", _double),
         ("seed", ctypes.c_uint64),
         *((name, Strided) for name in ("query", "key", "value", "out")),
         *((name, Strided) for name in ("grad_out", "grad_query", "grad_key", "grad_value")),
-        ("bias", _pointer),
-        ("bias_stride", _int64),
-        ("grad_bias", _pointer),
-        ("weights", _pointer),
-        ("dtype", _int64),
-        ("threads", _int64),
-        ("isa", _int64),
+        *((name, Array) for name in ("bias", "grad_bias", "weights")),
+        *((name, _int64) for name in ("dtype", "threads", "isa")),
     ]
 
 
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
-    "sb_forward": (ctypes.c_int, [ctypes.POINTER(Problem)]),
-    "sb_backward": (ctypes.c_int, [ctypes.POINTER(Problem)]),
+    "sb_forward": (ctypes.c_int, [ctypes.POINTER(Call)]),
+    "sb_backward": (ctypes.c_int, [ctypes.POINTER(Call)]),
+    "sb_survivors": (ctypes.c_int, [ctypes.POINTER(Call), _int64, _int64, _pointer, _int64]),
     "sb_best_isa": (ctypes.c_int, []),
-    "sb_survivors": (None, [ctypes.POINTER(Problem), _int64, _int64, _pointer]),
-    "sb_crop_count": (_int64, [_pointer] * 2 + [_int64] * 4),
-    "sb_crop": (None, [_pointer] * 2 + [_int64] * 4 + [_pointer] * 3),
-    "sb_transpose": (None, [_pointer] * 2 + [_int64] * 2 + [_pointer] * 3),
-    "sb_survey": (None, [_pointer] * 3 + [_int64] * 2 + [_pointer] * 3),
-    "sb_offsets_count": (_int64, [_pointer] * 2 + [_int64] * 3),
-    "sb_offsets": (None, [_pointer] * 2 + [_int64] * 3 + [_pointer] * 2),
+    "sb_index_build": (_int64, [_pointer, _int64, _pointer] + [_int64] * 5),
+    "sb_index_free": (ctypes.c_int, [_int64]),
+    "sb_index_count": (_int64, [_int64] * 3),
+    "sb_index_copy": (ctypes.c_int, [_int64] * 3 + [_pointer, _int64]),
+}
+
+# What the kernel answers to a call that it refuses, by its code.
+_REFUSALS = {
+    1: "ran out of memory; use a smaller batch or a sparser pattern",
+    2: "was called in a way that this build of it does not know; reinstall sparsebert",
+    3: "was asked for an index that is gone; keep a reference to the pattern",
+    4: "was handed sizes that are not those of its pattern; use inputs up to the pattern's length, and its heads",
+    5: "was handed a tensor whose memory is smaller than its shape; pass tensors of [batch, heads, n, head size]",
+    6: "was handed lengths that are not one number from 0 to n for each example; count each example's real tokens",
+    7: "was handed a bias that is not one value per kept entry; give it the pattern's kept entries",
+    8: "was handed attention weights of another call; take the gradient of the call that made them",
+    9: "was handed rows that are no pattern's; build the pattern with sparsebert.patterns",
+    10: "was asked for a part of an index that it does not have",
 }
 
 
+def checked(code: int) -> None:
+    """Raise what the kernel refused."""
+    if code:
+        raise AttentionError(f"backend 'sparse' {_REFUSALS.get(code, f'answered with code {code}')}")
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def is_built() -> bool:
     """Whether the kernel was compiled when the package was installed."""
     return _LIBRARY.exists()

@@ -89,8 +89,7 @@ class Pattern:
     @cached_property
     def digest(self) -> str:
         """sha256 of everything that decides who attends to whom."""
-        about = f"{self.heads}/{self.length}/{self.anchor}/".encode()
-        return hashlib.sha256(about + self.row_starts.tobytes() + self.keys.tobytes()).hexdigest()
+        return digest_of(self.row_starts, self.keys, self.anchor)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Pattern) and self.digest == other.digest
@@ -225,6 +224,13 @@ class Pattern:
         rule = {"operation": operation, "of": [self.rule, other.rule]} if self.rule and other.rule else None
         entries = [merge(left.entries(head), right.entries(head)) for head in range(heads)]
         return Pattern.from_entries(self.length, entries, anchor=self.anchor, rule=rule)
+
+
+def digest_of(row_starts: Int64[np.ndarray, "heads starts"], keys: Int32[np.ndarray, " kept"], anchor: Anchor) -> str:
+    """What identifies a pattern of these rows."""
+    heads, starts = row_starts.shape
+    about = f"{heads}/{starts - 1}/{anchor}/".encode()
+    return hashlib.sha256(about + row_starts.tobytes() + keys.tobytes()).hexdigest()
 
 
 def check_rows(heads: int, length: int, row_starts: np.ndarray, keys: np.ndarray) -> None:

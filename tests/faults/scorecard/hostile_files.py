@@ -16,7 +16,7 @@ import torch
 import zstandard
 
 from sparsebert import attend, patterns
-from sparsebert.attention import sparse_indices, sparse_library
+from sparsebert.attention import sparse_indices, sparse_kernel, sparse_library
 from sparsebert.errors import SparseBertError
 from sparsebert.files import seal_tensors
 from sparsebert.patterns import Pattern
@@ -118,7 +118,7 @@ def _without_kernel() -> list[str]:
         called.append("library")
         raise RuntimeError("the kernel was asked for")
 
-    for module in (sparse_library, sparse_indices):
+    for module in (sparse_library, sparse_indices, sparse_kernel):
         module.library = refuse  # type: ignore[attr-defined]
     return called
 

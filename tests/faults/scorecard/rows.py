@@ -11,6 +11,7 @@ from tests.faults.scorecard import (
     markup,
     network,
     numerics,
+    operator,
     ranks,
     resuming,
     soak,
@@ -18,6 +19,6 @@ from tests.faults.scorecard import (
 from tests.faults.scorecard.row import Row
 
 _RUNS = (kills, ranks, disk, damage, resuming)
-_INPUTS = (bad_data, numerics, hostile_models, hostile_files, fuzz, markup, network, soak)
+_INPUTS = (bad_data, numerics, hostile_models, hostile_files, fuzz, operator, markup, network, soak)
 _ALL: list[Row] = [row for module in (*_RUNS, *_INPUTS) for row in module.ROWS]
 ROWS = sorted(_ALL, key=lambda row: ("RDNSL".index(row.name[0]), int(row.name[1:])))

@@ -1,0 +1,230 @@
+"""The kernel as torch operators: gradients, torch.compile, torch.export, torch.func.
+
+An operator carries its pattern's rows as tensors, so a graph that was saved has all it needs; the digest beside them
+finds an index that is already there. Whether weights were saved for the gradient is a matter of speed alone: where
+they were not (the call was traced without gradients), the backward pass makes them again.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from sparsebert.attention import sparse_kernel
+from sparsebert.attention.inputs import is_transformed
+from sparsebert.attention.sparse_indices import Indices, indices_for
+from sparsebert.attention.sparse_kernel import SUMS, bert_layout, weights_shape
+from sparsebert.errors import AttentionError
+
+
+class Settings(NamedTuple):
+    """What a call is told besides its tensors."""
+
+    digest: str
+    token: bool  # each example's last token plays the pattern's last position
+    scale: float
+    dropout: float
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    lengths: Tensor | None,
+    seed: Tensor | None,
+    starts: Tensor,
+    keys: Tensor,
+    settings: Settings,
+) -> Tensor:
+    """Attention over a pattern's rows; a bias belongs to the entries of the whole pattern."""
+    tensors = (query, key, value, bias, lengths, seed, starts, keys)
+    if is_transformed():
+        outputs: tuple[Tensor, Tensor] = _Transformed.apply(*tensors, *settings)  # type: ignore[no-untyped-call]
+        return outputs[0]
+    learned = (query, key, value) if bias is None else (query, key, value, bias)
+    save = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned)
+    outputs = _attention(*tensors, *settings, save)
+    return outputs[0]
+
+
+def _indices(starts: Tensor, keys: Tensor, digest: str, token: bool, query: Tensor) -> Indices:
+    if query.ndim != 4:
+        raise AttentionError(f"query has shape {list(query.shape)}; expected [batch, heads, n, head size]")
+    return indices_for(starts, keys, digest, token, query.shape[2])
+
+
+def _cropped(bias: Tensor | None, indices: Indices) -> Tensor | None:
+    """A bias of the whole pattern, reduced to the entries that an input of this length uses."""
+    return bias if bias is None or indices.origin is None else bias[..., indices.origin]
+
+
+@torch.library.custom_op("sparsebert::attention", mutates_args=(), device_types="cpu")
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    lengths: Tensor | None,
+    seed: Tensor | None,
+    starts: Tensor,
+    keys: Tensor,
+    digest: str,
+    token: bool,
+    scale: float,
+    dropout: float,
+    save: bool,
+) -> tuple[Tensor, Tensor]:
+    """The output, and the kept attention weights when they are to be saved for the gradient."""
+    indices = _indices(starts, keys, digest, token, query)
+    bias = _cropped(bias, indices)
+    return sparse_kernel.forward(indices, query, key, value, bias, lengths, seed, scale, dropout, save)
+
+
+@torch.library.custom_op("sparsebert::attention_backward", mutates_args=(), device_types="cpu")
+def _attention_backward(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    lengths: Tensor | None,
+    seed: Tensor | None,
+    starts: Tensor,
+    keys: Tensor,
+    output: Tensor,
+    weights: Tensor,
+    digest: str,
+    token: bool,
+    scale: float,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of query, key, value and bias (empty where there is none)."""
+    indices = _indices(starts, keys, digest, token, query)
+    inputs = (query, key, value, _cropped(bias, indices), lengths, seed)
+    if weights.numel() == 0:
+        weights = sparse_kernel.forward(indices, *inputs, scale, dropout, save=True)[1]
+    *grads, grad_bias = sparse_kernel.backward(indices, grad, *inputs, output, weights, scale, dropout)
+    if bias is None or grad_bias is None:
+        return grads[0], grads[1], grads[2], weights.new_empty(0)
+    if indices.origin is not None:
+        grad_bias = torch.zeros_like(bias).index_copy_(-1, indices.origin, grad_bias)
+    return grads[0], grads[1], grads[2], grad_bias
+
+
+@_attention.register_fake
+def _(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    lengths: Tensor | None,
+    seed: Tensor | None,
+    starts: Tensor,
+    keys: Tensor,
+    digest: str,
+    token: bool,
+    scale: float,
+    dropout: float,
+    save: bool,
+) -> tuple[Tensor, Tensor]:
+    # How many entries an input of this length uses is for the kernel to say.
+    shape = weights_shape(query, starts.shape[0], torch.library.get_ctx().new_dynamic_size()) if save else (0,)
+    return bert_layout(query), query.new_empty(shape, dtype=SUMS[query.dtype])
+
+
+@_attention_backward.register_fake
+def _(
+    grad: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    lengths: Tensor | None,
+    seed: Tensor | None,
+    starts: Tensor,
+    keys: Tensor,
+    output: Tensor,
+    weights: Tensor,
+    digest: str,
+    token: bool,
+    scale: float,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    like_bias = weights.new_empty(0) if bias is None else bias.new_empty(bias.shape)
+    return bert_layout(query), bert_layout(query), bert_layout(query), like_bias
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.settings = inputs[8:12]
+    ctx.save_for_backward(*inputs[:8], *output)
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+    if grad is None:
+        return (None,) * 13
+    saved = ctx.saved_tensors  # once: what recomputes them does so at each reading
+    # Under create_graph, and always inside torch.func, the gradient may be asked for a gradient of its own.
+    gradient: Callable[..., Any] = _Gradient.apply if torch.is_grad_enabled() else _attention_backward
+    grads = gradient(grad, *saved, *ctx.settings)
+    return (*grads[:3], None if saved[3] is None else grads[3], *(None,) * 9)
+
+
+_attention.register_autograd(_backward, setup_context=_setup_context)
+
+
+def _one_by_one(
+    operator: Callable[..., tuple[Tensor, ...]], info: Any, in_dims: tuple[int | None, ...], arguments: tuple[Any, ...]
+) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    """The rule of torch.func.vmap: a call for each element of the mapped dimension, as each has its own draws."""
+    results = []
+    for k in range(info.batch_size):
+        pairs = zip(arguments, in_dims, strict=True)
+        results.append(operator(*(each if dim is None else each.select(dim, k) for each, dim in pairs)))
+    stacked = tuple(map(torch.stack, zip(*results, strict=True)))
+    return stacked, (0,) * len(stacked)
+
+
+class _Gradient(torch.autograd.Function):
+    """The gradient where it may be differentiated again, which is refused only when it comes to that."""
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[Tensor, ...]:
+        grads: tuple[Tensor, ...] = _attention_backward(*arguments)
+        return grads
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Nothing is kept: there is no way on from here."""
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> None:
+        raise AttentionError(
+            "backend 'sparse' has no second derivative; use backend='reference' to differentiate a gradient again"
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+        return _one_by_one(_Gradient.apply, info, in_dims, arguments)
+
+
+class _Transformed(torch.autograd.Function):
+    """The operator inside torch.func's transforms, which do not look into an operator's own gradient."""
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[Tensor, Tensor]:
+        outputs: tuple[Tensor, Tensor] = _attention(*arguments, True)
+        return outputs
+
+    setup_context = staticmethod(_setup_context)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+        return _backward(ctx, grad, None)[:12]
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+        return _one_by_one(_Transformed.apply, info, in_dims, arguments)
