@@ -12,13 +12,11 @@ from statistics import median
 
 import torch
 
-from sparsebert.model.folder_checks import folder_config
-from sparsebert.model.sources import model_folder
 from sparsebert.studies.cost import product_speed
 from sparsebert.text import prepare_corpus
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
-from sparsebert.training.recipes.cost import flops_per_token, scratch_shape
-from sparsebert.training.starting_points import load_for_corpus
+from sparsebert.training.recipes.cost import flops_per_token
+from sparsebert.training.starting_points import load_for_corpus, shape_of
 
 
 def main() -> None:
@@ -35,7 +33,7 @@ def main() -> None:
         store = prepare_corpus(
             ["builtin:python-docs"], Path(folder) / "corpus", model=given.model, train_vocab=vocabulary, workers=1
         )
-        shape = scratch_shape(given.model) or folder_config(model_folder(given.model))
+        shape = shape_of(given.model)
         model = load_for_corpus(given.model, store, given.length, seed=0)
         parts = corpus_parts(store, batch_size=given.rows, length=given.length, seed=0)
         objective = PretrainingObjective(model, parts, parts(0, 1))

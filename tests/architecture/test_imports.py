@@ -9,6 +9,8 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "sparsebert"
 ORDER = [
     "errors",
+    "settings",
+    "memory",
     "files",
     "draws",
     "text",

@@ -56,7 +56,7 @@ def test_the_names_can_be_listed() -> None:
     [
         (["pattern", "sun"], "no pattern called 'sun'"),
         (["pattern", "star", "--set", "rays"], "expected key=value"),
-        (["pattern", "star", "--set", "rays=3"], "no argument 'rays'"),
+        (["pattern", "star", "--set", "rays=3"], "no setting 'rays'"),
         (["pattern", "star", "--set", "heads=3"], "heads has an option of its own"),
         (["pattern", "star", "--figure", "star.bmp"], "must end in .png"),
         (["pattern", "star", "--length", "0"], "at least 1"),

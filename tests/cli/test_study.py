@@ -47,11 +47,11 @@ def test_the_paper_scale_will_not_run_without_text_and_tasks(tmp_path: Path) -> 
 def test_mistakes_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no study 'stage'"):
         _study("stage", "--out", str(tmp_path))
-    with pytest.raises(ConfigError, match="no engine 'slurm'"):
+    with pytest.raises(ConfigError, match="engine is 'slurm'; expected local or ray"):
         _study("stages", "--engine", "slurm", "--out", str(tmp_path))
-    with pytest.raises(ConfigError, match="no size 'speed'"):
+    with pytest.raises(ConfigError, match="no setting 'speed'"):
         _study("stages", "--set", "speed=1", "--out", str(tmp_path))
-    with pytest.raises(ConfigError, match="at least one worker"):
+    with pytest.raises(ConfigError, match="workers is 0; expected a whole number of at least 1"):
         _study("stages", "--workers", "0", "--out", str(tmp_path))
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from sparsebert.errors import ConfigError
+from sparsebert.errors import ConfigError, SparseBertError
 from sparsebert.report.statistics import MIN_SEEDS
 from sparsebert.studies.scales import SCALES, Scale, find_scale
 from sparsebert.tasks.table import GLUE as ALL_GLUE
@@ -48,12 +48,16 @@ def test_a_size_can_be_changed_and_an_unknown_one_is_refused() -> None:
     with pytest.raises(ConfigError, match="looks is 0"):
         SCALES["smoke"].changed({"looks": 0})
     for wrong in (0, "three"):
-        with pytest.raises(ConfigError, match=r"study_seeds has 'diagonal'.*expected 1 or more"):
+        with pytest.raises(ConfigError, match=r"study_seeds is .*diagonal.*each value a whole number of at least 1"):
             SCALES["smoke"].changed({"study_seeds": {"diagonal": wrong}})
     for wrong_counts in (2, {"rte": -1}):
-        with pytest.raises(ConfigError, match=r"few_seeds has 'patterns'.*expected tasks"):
+        with pytest.raises(ConfigError, match=r"few_seeds is .*patterns.*each value a whole number of at least 0"):
             SCALES["smoke"].changed({"few_seeds": {"patterns": wrong_counts}})
-    with pytest.raises(ConfigError, match="at least one seed"):
+    with pytest.raises(ConfigError, match="seeds is 0"):
         SCALES["smoke"].changed({"seeds": 0})
+    with pytest.raises(SparseBertError, match="'imdb'"):
+        SCALES["smoke"].changed({"pattern_tasks": ["imdb"]})
+    with pytest.raises(ConfigError, match="finetune has no setting 'lenght'; did you mean length"):
+        SCALES["smoke"].changed({"finetune": {"lenght": 12}})
     with pytest.raises(ConfigError, match="no scale 'huge'"):
         find_scale("huge")

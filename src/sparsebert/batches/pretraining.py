@@ -111,5 +111,5 @@ def _require_settings(batch_size: int, length: int, split: str, rank: int, ranks
         raise ConfigError(f"rank {rank} of {ranks} does not exist; expected 0 <= rank < ranks")
     if batch_size < 1 or batch_size % ranks:
         raise ConfigError(
-            f"a batch of {batch_size} rows cannot be shared by {ranks} ranks; choose a multiple of {ranks}"
+            f"a batch of {batch_size} rows cannot be cut into {ranks} equal parts; choose a multiple of {ranks}"
         )

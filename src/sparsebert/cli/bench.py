@@ -15,8 +15,12 @@ def _commands() -> None:
 
 @bench.command()
 def attention(
-    lengths: Annotated[list[int] | None, typer.Option("--length", help="Input length; may be given again.")] = None,
-    densities: Annotated[list[float] | None, typer.Option("--density", help="Density; may be given again.")] = None,
+    lengths: Annotated[
+        list[int] | None, typer.Option("--length", help="Input length; may be given again.", min=1)
+    ] = None,
+    densities: Annotated[
+        list[float] | None, typer.Option("--density", help="Density; may be given again.", min=0.0, max=1.0)
+    ] = None,
     threads: Annotated[int, typer.Option(help="Threads of both sides.", min=1)] = 1,
     rounds: Annotated[int, typer.Option(help="Turns that are timed.", min=1)] = 7,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,

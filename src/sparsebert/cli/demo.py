@@ -8,6 +8,7 @@ import typer
 if TYPE_CHECKING:
     from sparsebert.training import Result
     from sparsebert.training.categories import Table
+    from sparsebert.training.gate_runs import GateRun
 
 
 def demo(
@@ -30,36 +31,49 @@ def demo(
 
     sparsebert demo --out demo
     """
-    import logging
-
+    from sparsebert.cli.options import require_folder, say_what_happens
     from sparsebert.files import write_atomic
     from sparsebert.text import prepare_corpus
     from sparsebert.training.categories import tabulate
     from sparsebert.training.importance import load_importance
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    require_folder(out)
+    say_what_happens()
+    common = {"corpus": out / "corpus", "length": length, "batch_size": batch_size, "seed": seed}
+    learning = _run_of(kind="soft", model=model, steps=importance_steps, **common)
+    start = str(out / "importance" / "model")
+    searching = _run_of(kind="structured", model=start, steps=search_steps, sparsity=sparsity, **common)
     typer.echo("1/3 text: the documentation that comes with Python, as tokens")
     prepare_corpus(["builtin:python-docs"], out / "corpus", model="minilm" if model.startswith("scratch:") else model)
-    common = {"corpus": out / "corpus", "length": length, "batch_size": batch_size, "seed": seed}
     typer.echo(f"2/3 importance: a soft gate on every entry, {importance_steps} steps")
-    _run(out / "importance", kind="soft", model=model, steps=importance_steps, **common)
+    _run(learning, out / "importance")
     table = tabulate(load_importance(out / "importance"), seed)
     typer.echo(f"\n{table.as_text()}\n\n{table.verdict()}\n")
     typer.echo(f"3/3 search: one set of distances a head, to {sparsity:.0%} sparsity, {search_steps} steps")
-    start = str(out / "importance" / "model")
-    found = _run(out / "search", kind="structured", model=start, steps=search_steps, sparsity=sparsity, **common)
+    found = _run(searching, out / "search")
     typer.echo(f"\n{_found_in_words(dict(found.fields))}")
     write_atomic(out / "report.md", _report(table, out, dict(found.fields)).encode())
     typer.echo(f"report: {out / 'report.md'}, pattern: {out / 'search' / 'pattern.safetensors'}")
 
 
-def _run(out: Path, **given: Any) -> "Result":
-    from sparsebert.training.gate_runs import resolve, run_gate
-    from sparsebert.training.progress import for_this_terminal
+def _run_of(**given: Any) -> "GateRun":
+    """Both runs are described before the first begins: the second must not fail after minutes of the first."""
+    from sparsebert.gates import Structured
+    from sparsebert.training.gate_runs import resolve
 
     # One process on one machine: nothing is gained by cutting its batches. A checkpoint holds 400 MB, so not too often.
     others = {"micro_batches": 1, "checkpoint_every": 50, "keep_checkpoints": 1, "num_held_out": 6}
-    return run_gate(resolve(given, others), out, for_this_terminal(out.name))
+    run = resolve(given, others)
+    if run.is_search:
+        Structured(run.length, 1, sparsity=run.sparsity)  # refuses a sparsity that its border leaves no room for
+    return run
+
+
+def _run(run: "GateRun", out: Path) -> "Result":
+    from sparsebert.training.gate_runs import run_gate
+    from sparsebert.training.progress import for_this_terminal
+
+    return run_gate(run, out, for_this_terminal(out.name))
 
 
 def _found_in_words(fields: dict[str, Any]) -> str:

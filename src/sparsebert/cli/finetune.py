@@ -33,8 +33,12 @@ def finetune(
     length: Annotated[int | None, typer.Option(help="Tokens of an input.", show_default="128; SQuAD 384")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows of a step.", show_default="as in the paper")] = None,
     epochs: Annotated[float | None, typer.Option(help="Times over the rows.", show_default="as in the paper")] = None,
-    learning_rate: Annotated[float, typer.Option(help="Peak, after warm-up over a tenth of the steps.")] = 2e-5,
-    weight_decay: Annotated[float, typer.Option(help="Of matrices; biases and normalisation have none.")] = 0.01,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Peak, after warm-up over a tenth of the steps.", show_default="2e-5")
+    ] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Of matrices; biases and normalisation have none.", show_default="0.01")
+    ] = None,
     max_rows: Annotated[int | None, typer.Option(help="Train on so many rows, drawn by a seed of their own.")] = None,
     max_dev_rows: Annotated[int | None, typer.Option(help="Score on so many dev rows.")] = None,
     anchor: Annotated[
@@ -45,7 +49,9 @@ def finetune(
         ),
     ] = "auto",
     seed: Annotated[int, typer.Option(help="Of the new head, the order of rows, and dropout.")] = 0,
-    seeds: Annotated[int, typer.Option(help="Run so many seeds, from --seed on; mean, deviation, 95 % interval.")] = 1,
+    seeds: Annotated[
+        int, typer.Option(help="Run so many seeds, from --seed on; mean, deviation, 95 % interval.", min=1)
+    ] = 1,
     grid: Annotated[bool, typer.Option("--grid", help="Try the appendix's learning rates and weight decays.")] = False,
     check_data: Annotated[bool, typer.Option("--check-data", help="Report rows and problems; train nothing.")] = False,
     skip_bad_rows: Annotated[bool, typer.Option("--skip-bad-rows", help="Leave malformed rows out.")] = False,
@@ -84,8 +90,13 @@ def finetune(
         "seed": seed,
         "skip_bad_rows": skip_bad_rows,
     }
+    if grid and (learning_rate is not None or weight_decay is not None):
+        raise ConfigError("--grid tries learning rates and weight decays of its own; leave out yours, or --grid")
+    from sparsebert.cli.options import require_folder, say_what_happens
     from sparsebert.training import is_main
 
+    require_folder(out)
+    say_what_happens()
     config, fit_settings = _configured({"task": task, "data": data, "model": model, **given}, set_)
     result = _run(config, fit_settings, pattern, out, seeds=seeds, grid=grid)
     if is_main():
@@ -94,16 +105,13 @@ def finetune(
 
 def _configured(given: dict[str, Any], pairs: list[str] | None) -> "tuple[FinetuneConfig, dict[str, Any]]":
     """The run's configuration; what `--set` names goes to it or to the training loop."""
-    from sparsebert.cli.options import task_setting_names, task_settings
+    from sparsebert.cli.options import options_of
+    from sparsebert.cli.task_settings import read_task_settings
     from sparsebert.tasks.config import FinetuneConfig
 
-    of_run, of_loop, unknown = task_settings(pairs, given)
-    for name in unknown:
-        known = set().union(*task_setting_names())
-        raise ConfigError(f"--set was given {name!r}; finetune knows {', '.join(sorted(known))}")
-    if given["anchor"] not in ("auto", "token", "position"):
-        raise ConfigError(f"--anchor is {given['anchor']!r}; expected auto, token or position")
-    return FinetuneConfig(**(given | of_run)).resolved(), of_loop
+    of_run, of_loop = read_task_settings(pairs, options_of(finetune, num_epochs="--epochs"), given)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return FinetuneConfig(**(chosen | of_run)).resolved(), of_loop
 
 
 def _run(
@@ -117,8 +125,6 @@ def _run(
         watcher = for_this_terminal(f"{setting.task} in {folder.name}")
         return run_one(setting, folder, pattern=pattern, fit_settings=fit_settings, progress=watcher).fields
 
-    if seeds < 1:
-        raise ConfigError(f"--seeds is {seeds}; expected at least 1")
     numbers = list(range(config.seed, config.seed + seeds))
     if grid:
         return run_grid(config, numbers, out, run)

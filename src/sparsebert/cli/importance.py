@@ -20,8 +20,11 @@ def importance(
         Path | None, typer.Option(help="A finished importance run of the other method, to draw both side by side.")
     ] = None,
     head_start: Annotated[
-        float, typer.Option(help="gate: share of the steps in which only the weights learn; 0 for a trained model.")
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            help="gate: share of the steps in which only the weights learn; 0 for a trained model.", show_default="0.5"
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of new weights, batches and dropout.")] = 0,
     set_: Annotated[
         list[str] | None,
@@ -39,9 +42,9 @@ def importance(
 
     sparsebert importance --model minilm --corpus corpus --steps 300 --method attention --beside importance --out maps
     """
-    from sparsebert.cli.options import settings_from
+    from sparsebert.cli.options import options_of, read_settings, require_folder, say_what_happens
     from sparsebert.errors import ConfigError
-    from sparsebert.training.gate_runs import resolve, run_gate
+    from sparsebert.training.gate_runs import resolve, run_gate, run_settings
     from sparsebert.training.launch import is_main
     from sparsebert.training.progress import for_this_terminal
 
@@ -54,10 +57,15 @@ def importance(
         "steps": steps,
         "length": length,
         "batch_size": batch_size,
-        "head_start": head_start if method == "gate" else 0.0,
+        "head_start": (0.5 if method == "gate" else 0.0) if head_start is None else head_start,
         "seed": seed,
     }
-    run = resolve(given, settings_from(set_, {*given, "num_steps"}))
+    options = options_of(importance, num_steps="--steps", kind="--method")
+    run = resolve(given, read_settings(set_, run_settings(), options))
+    require_folder(out)
+    if beside is not None:
+        _check_beside(beside, method)
+    say_what_happens()
     run_gate(run, out, for_this_terminal("importance") if is_main() else None)
     if is_main():
         _report(out, beside, seed)
@@ -73,17 +81,23 @@ def _report(out: Path, beside: Path | None, seed: int) -> None:
         _draw_both(out, beside, seed)
 
 
-def _draw_both(out: Path, beside: Path, seed: int) -> None:
+def _check_beside(beside: Path, method: str) -> None:
+    """Before the work: what is to be drawn beside it must be there, and of the other method."""
     from sparsebert.errors import ConfigError
+    from sparsebert.training.importance import ATTENTION, load_importance
+
+    load_importance(beside)
+    if (beside / ATTENTION).is_file() == (method == "attention"):
+        raise ConfigError(f"{beside} used the method {method} too; --beside needs a run of the other one")
+
+
+def _draw_both(out: Path, beside: Path, seed: int) -> None:
     from sparsebert.patterns.figures import save_figure
     from sparsebert.training.categories import tabulate
     from sparsebert.training.figures import contrast_figure
     from sparsebert.training.importance import ATTENTION, load_importance
 
-    is_attention = [(folder / ATTENTION).is_file() for folder in (out, beside)]
-    if is_attention[0] == is_attention[1]:
-        raise ConfigError(f"{out} and {beside} used the same method; --beside needs a run of the other one")
-    learned, trained = (beside, out) if is_attention[0] else (out, beside)
+    learned, trained = (beside, out) if (out / ATTENTION).is_file() else (out, beside)
     both = [(values, tabulate(values, seed)) for values in map(load_importance, (learned, trained))]
     save_figure(contrast_figure(*both), out / "contrast.png")
     typer.echo(f"both methods side by side: {out / 'contrast.png'}")

@@ -1,59 +1,80 @@
-"""What several commands share: reading `--set key=value` and finding a pattern by file or name."""
+"""What several commands share: the one reader of `--set key=value`, and what is checked before work begins."""
 
-import json
-from collections.abc import Collection
-from dataclasses import fields
+import inspect
+import logging
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from sparsebert.errors import ConfigError
+from typer.models import ArgumentInfo, OptionInfo
+
+from sparsebert.errors import ConfigError, FileError
+from sparsebert.settings import Declared, refuse_unknown
 
 if TYPE_CHECKING:
     from sparsebert.patterns import Pattern
 
 
-def settings_from(pairs: list[str] | None, options: Collection[str] = ()) -> dict[str, Any]:
-    """["stride=8", "reading=text"] as {"stride": 8, "reading": "text"}; values are JSON where they can be.
+def read_settings(
+    pairs: list[str] | None, known: Mapping[str, Declared], options: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """["stride=8", "reading=text"] as {"stride": 8, "reading": "text"}, each of the type it is declared with.
 
-    options: what the command has options for; one of two values would lose in silence, so `--set` may not name them.
+    options: settings that an option sets, and which; of two values one would lose in silence, so `--set` may not name
+    them.
     """
-    settings = {}
+    options = options or {}
+    free = {name: one for name, one in known.items() if name not in options}
+    settings: dict[str, Any] = {}
     for pair in pairs or []:
-        key, separator, text = pair.partition("=")
-        if not separator or not key:
+        name, separator, text = pair.partition("=")
+        name = name.strip()
+        if not separator or not name:
             raise ConfigError(f"--set was given {pair!r}; expected key=value, such as --set checkpoint_every=50")
-        key = key.strip()
-        if key in options:
-            raise ConfigError(f"--set was given {pair!r}; {key} has an option of its own, see --help")
-        settings[key] = _value(text)
+        if name in options:
+            raise ConfigError(f"--set was given {pair!r}; {name} has an option of its own, {options[name]}")
+        refuse_unknown(name, free)
+        if name in settings:
+            raise ConfigError(f"--set was given {name} twice; leave one out")
+        settings[name] = free[name].read(text)
     return settings
 
 
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+def options_of(command: Callable[..., Any], **others: str) -> dict[str, str]:
+    """Parameters of a command with the options that set them; others: settings that an option sets by another name."""
+    flags = dict(others)
+    for name, parameter in inspect.signature(command).parameters.items():
+        for one in get_args(parameter.annotation):
+            if isinstance(one, OptionInfo):
+                flags[name] = (one.param_decls or [f"--{name.replace('_', '-')}"])[0]
+            elif isinstance(one, ArgumentInfo):
+                flags[name] = name.upper()
+    return flags
 
 
-def task_setting_names() -> tuple[set[str], set[str]]:
-    """What `--set` may name for a run on a task: settings of the run, and of the training loop."""
-    from sparsebert.tasks.config import FinetuneConfig
-    from sparsebert.training import fit_fields
+def say_what_happens() -> None:
+    """What the library has to say (positions were extended, a head is new) goes to the terminal, of one rank."""
+    from sparsebert.training.launch import is_main
 
-    own = {field.name for field in fields(FinetuneConfig)} - {"task", "data", "model"}
-    return own, fit_fields() - own
+    logging.basicConfig(level=logging.INFO if is_main() else logging.ERROR, format="%(message)s")
 
 
-def task_settings(
-    pairs: list[str] | None, options: Collection[str]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """What `--set` does name: of the run, of the training loop, and whatever is left."""
-    own, loop = task_setting_names()
-    settings = settings_from(pairs, options)
-    of_run = {name: value for name, value in settings.items() if name in own}
-    of_loop = {name: value for name, value in settings.items() if name in loop}
-    return of_run, of_loop, {name: value for name, value in settings.items() if name not in own | loop}
+def require_folder(path: Path) -> None:
+    """Refuse an --out that cannot become a folder, before there is anything to put into it."""
+    blocked = next((one for one in (path, *path.parents) if one.exists() and not one.is_dir()), None)
+    if blocked is not None:
+        raise FileError(f"{blocked} is a file; --out {path} must be a folder, so choose another name")
+
+
+def require_file(path: Path | None, option: str = "--out") -> None:
+    """Refuse a file to write whose name a folder has, before there is anything to put into it."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; {option} names a file to write, such as {path / 'out'}{path.suffix}")
+    blocked = next((one for one in path.parents if one.exists() and not one.is_dir()), None)
+    if blocked is not None:
+        raise FileError(f"{blocked} is a file, so {option} {path} cannot be written; choose another name")
 
 
 def find_pattern(name: str, length: int, heads: int = 1, **arguments: Any) -> "Pattern":
@@ -62,5 +83,17 @@ def find_pattern(name: str, length: int, heads: int = 1, **arguments: Any) -> "P
 
     if not Path(name).is_file():
         return named(name, length, heads, **arguments)
+    if arguments:
+        raise ConfigError(f"{name} is a saved pattern; {', '.join(arguments)} would only apply to a builder's name")
     pattern = Pattern.load(name)
     return pattern if pattern.length == length else pattern.at(length)
+
+
+def builder_arguments(name: str, prefix: str = "") -> dict[str, Declared]:
+    """What the builder of a pattern takes; nothing where the pattern is a file."""
+    from sparsebert.patterns.rules import arguments_of
+
+    found = {} if Path(name).is_file() else arguments_of(name)
+    return {
+        f"{prefix}{argument}": Declared(f"{prefix}{argument}", one.kind, one.unit) for argument, one in found.items()
+    }

@@ -14,10 +14,12 @@ _PICTURE_WIDTH = 64  # characters a side; longer patterns are shown with several
 def pattern(
     name: Annotated[str, typer.Argument(help="A builder's name, a saved pattern file, or 'list' for the names.")],
     length: Annotated[int | None, typer.Option(help="Positions n; 128 unless a file says otherwise.")] = None,
-    heads: Annotated[int, typer.Option(help="Heads; random patterns draw each apart.")] = 1,
+    heads: Annotated[
+        int | None, typer.Option(help="Heads; random patterns draw each apart.", show_default="1; a file's own")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Of the random parts.")] = None,
     without_diagonal: Annotated[bool, typer.Option("--without-diagonal", help="No token attends to itself.")] = False,
-    head: Annotated[int, typer.Option(help="The head that the picture shows.")] = 0,
+    head: Annotated[int, typer.Option(help="The head that the picture shows.", min=0)] = 0,
     set_: Annotated[list[str] | None, typer.Option("--set", help="An argument of the builder, e.g. stride=8.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of words and a picture.")] = False,
     out: Annotated[Path | None, typer.Option(help="Save the pattern to this .safetensors file.")] = None,
@@ -38,26 +40,39 @@ def pattern(
 
         typer.echo("\n".join(sorted(NAMES)))
         return
+    _check_paths(out, figure)
     built = _build(name, length, heads, seed, set_)
     built = built.without_diagonal() if without_diagonal else built
+    said = _as_json(built, name) if json else _as_words(built, name, head)  # first: refuses a head that is not there
     if out is not None:
         built.save(out)
     if figure is not None:
         _draw(built, name, figure)
-    typer.echo(_as_json(built, name) if json else _as_words(built, name, head))
+    typer.echo(said)
 
 
-def _build(name: str, length: int | None, heads: int, seed: int | None, pairs: list[str] | None) -> "Pattern":
-    from sparsebert.cli.options import find_pattern, settings_from
+def _check_paths(out: Path | None, figure: Path | None) -> None:
+    from sparsebert.cli.options import require_file
+    from sparsebert.errors import FileError
+
+    require_file(out)
+    require_file(figure, "--figure")
+    if figure is not None and figure.suffix not in (".png", ".svg", ".pdf"):
+        raise FileError(f"cannot draw to {figure}; its name must end in .png, .svg or .pdf")
+
+
+def _build(name: str, length: int | None, heads: int | None, seed: int | None, pairs: list[str] | None) -> "Pattern":
+    from sparsebert.cli.options import builder_arguments, find_pattern, options_of, read_settings
     from sparsebert.errors import PatternError
     from sparsebert.patterns import Pattern
 
-    arguments = settings_from(pairs, ("seed", "length", "heads")) | ({} if seed is None else {"seed": seed})
     if Path(name).is_file():
-        if arguments:
-            raise PatternError(f"{name} is a saved pattern; --seed and --set only apply to a builder's name")
-        return find_pattern(name, length or Pattern.load(name).length)
-    return find_pattern(name, 128 if length is None else length, heads, **arguments)
+        if seed is not None or heads is not None or pairs:
+            raise PatternError(f"{name} is a saved pattern; --heads, --seed and --set only apply to a builder's name")
+        return find_pattern(name, Pattern.load(name).length if length is None else length)
+    arguments = read_settings(pairs, builder_arguments(name), options_of(pattern))
+    arguments |= {} if seed is None else {"seed": seed}
+    return find_pattern(name, 128 if length is None else length, 1 if heads is None else heads, **arguments)
 
 
 def _as_json(pattern: "Pattern", name: str) -> str:
@@ -74,9 +89,6 @@ def _as_words(pattern: "Pattern", name: str, head: int) -> str:
 
 
 def _draw(pattern: "Pattern", name: str, path: Path) -> None:
-    from sparsebert.errors import FileError
     from sparsebert.patterns.figures import head_grid, save_figure
 
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise FileError(f"cannot draw to {path}; its name must end in .png, .svg or .pdf")
     save_figure(head_grid(pattern, f"{name}: length {pattern.length}, {pattern.sparsity:.1%} sparse"), path)

@@ -39,14 +39,16 @@ def predict(
 
     sparsebert predict runs/swag --file val.csv --score
     """
+    from sparsebert.cli.options import require_file
     from sparsebert.files import write_atomic
     from sparsebert.tasks.inputs import read_inputs
     from sparsebert.tasks.prediction import Predictor
 
+    if score and file is None:
+        raise ConfigError("--score was given without --file; name an official file with labels")
+    require_file(out)
     predictor = Predictor(run)
-    if score:
-        if file is None:
-            raise ConfigError("--score was given without --file; name an official file with labels")
+    if score and file is not None:
         lines = iter([_line(dict(predictor.metrics(read_inputs(file, predictor.task, labelled=True))))])
     else:
         lines = _predictions(predictor, file)

@@ -30,9 +30,13 @@ def pretrain(
     ] = False,
     device_flops: Annotated[
         float | None,
-        typer.Option(help="With --dry-run: operations a second one device sustains.", show_default="measured here"),
+        typer.Option(
+            help="With --dry-run: operations a second one device sustains.", show_default="measured here", min=1.0
+        ),
     ] = None,
-    devices: Annotated[int, typer.Option(help="With --dry-run: how many of them.")] = 1,
+    devices: Annotated[
+        int | None, typer.Option(help="With --dry-run: how many of them.", min=1, show_default="1")
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Any other setting: warmup_steps=100, dropout=0.0, evaluate_every=50 ..."),
@@ -51,8 +55,9 @@ def pretrain(
 
     sparsebert pretrain --recipe paper --dry-run --device-flops 5e13 --devices 8
     """
-    from sparsebert.cli.options import settings_from
-    from sparsebert.cli.pretraining_run import describe, resolve, train
+    from sparsebert.cli.options import options_of, read_settings
+    from sparsebert.cli.pretraining_run import describe, resolve, run_settings, train
+    from sparsebert.errors import ConfigError
 
     given: dict[str, Any] = {
         "model": model,
@@ -66,10 +71,15 @@ def pretrain(
         "seed": seed,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
-    run = resolve(chosen, recipe, settings_from(set_, given))
+    others = read_settings(set_, run_settings(pattern), options_of(pretrain, num_steps="--steps"))
+    run = resolve(chosen, recipe, others)
     if dry_run:
-        typer.echo("\n".join(describe(run, device_flops, devices)))
+        typer.echo("\n".join(describe(run, device_flops, devices or 1)))
         return
+    only_dry = {"--device-flops": device_flops, "--devices": devices, "vocab_size": others.get("vocab_size")}
+    for name, value in only_dry.items():
+        if value is not None:
+            raise ConfigError(f"{name} was given without --dry-run; it is for the estimate alone, so leave it out")
     _echo_result(run, train(run))
 
 

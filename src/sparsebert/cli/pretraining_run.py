@@ -1,11 +1,11 @@
 """What `sparsebert pretrain` does with its options: resolve them, say what they cost, or train."""
 
-import logging
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsebert.errors import ConfigError
+from sparsebert.settings import Count, Declared, NotNegative, Positive, ShareBelowOne, check, declared
 
 if TYPE_CHECKING:
     from sparsebert.text import TokenStore
@@ -19,21 +19,27 @@ class PretrainingRun:
     """Everything about a pre-training run that its options say."""
 
     model: str
-    num_steps: int
+    num_steps: Count  # optimiser steps
     corpus: Path | None = None
     out: Path | None = None
     pattern: str | None = None
-    length: int = 128  # tokens in a row
-    batch_size: int = 32  # rows a step, over all ranks
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.01
-    dropout: float | None = None  # None: as in the model's own configuration
-    whole_words: bool = False
-    num_held_out: int = 8  # held-out batches of each evaluation
+    length: Count = 128  # tokens in a row
+    batch_size: Count = 32  # rows a step, over all ranks
+    learning_rate: Positive = 1e-4  # at its peak
+    weight_decay: NotNegative = 0.01  # of matrices
+    dropout: ShareBelowOne | None = None  # None: as in the model's own configuration
+    whole_words: bool = False  # corrupt all pieces of a word or none
+    num_held_out: Count = 8  # held-out batches of each evaluation
     seed: int = 0
-    vocab_size: int | None = None  # for the cost of a model from scratch without a corpus at hand
+    vocab_size: Count | None = None  # for the cost of a model from scratch without a corpus at hand
     fit: dict[str, Any] = field(default_factory=dict)  # what is left for FitConfig
     pattern_arguments: dict[str, Any] = field(default_factory=dict)  # what is left for the pattern's builder
+
+    def __post_init__(self) -> None:
+        check(self)
+        self.fit_config()
+        if self.pattern is None and self.pattern_arguments:
+            raise ConfigError(f"pattern.{next(iter(self.pattern_arguments))} was given without --pattern; name one")
 
     def fit_config(self) -> "FitConfig":
         from sparsebert.training.config import FitConfig
@@ -43,29 +49,35 @@ class PretrainingRun:
         return FitConfig(**{**defaults, **self.fit, "num_steps": self.num_steps, "seed": self.seed})
 
 
+_OWN = {one.name for one in fields(PretrainingRun)} - {"fit", "pattern_arguments"}
+_PATTERN = "pattern."
+
+
 def resolve(given: dict[str, Any], recipe_name: str | None, others: dict[str, Any]) -> PretrainingRun:
     """Options first, then --set, then the recipe, then the defaults; unknown settings are refused."""
-    from sparsebert.training.config import fit_fields
-
     values: dict[str, Any] = {"fit": {}, "pattern_arguments": {}}
-    own = {one.name for one in fields(PretrainingRun)} - {"fit", "pattern_arguments"}
     recipe = _recipe(recipe_name, given | others)
     for name, value in {**recipe, **others, **given}.items():
-        if name in own:
+        if name in _OWN:
             values[name] = value
-        elif name.startswith("pattern."):
-            values["pattern_arguments"][name.removeprefix("pattern.")] = value
-        elif name in fit_fields():
-            values["fit"][name] = value
+        elif name.startswith(_PATTERN):
+            values["pattern_arguments"][name.removeprefix(_PATTERN)] = value
         else:
-            known = ", ".join(sorted((own | fit_fields()) - {"corpus", "out"}))
-            raise ConfigError(f"there is no setting {name!r}; expected one of {known}, or pattern.NAME")
+            values["fit"][name] = value
     for name in ("model", "num_steps"):
         if name not in values:
             option = "--steps" if name == "num_steps" else f"--{name}"
             raise ConfigError(f"{option} is missing; give it, or a --recipe that has it")
-    run = PretrainingRun(**values)
-    return replace(run, corpus=Path(run.corpus) if run.corpus else None)
+    return PretrainingRun(**values)
+
+
+def run_settings(pattern: str | None) -> dict[str, Declared]:
+    """Every setting of a run, of the loop and, as pattern.NAME, of the pattern's builder."""
+    from sparsebert.cli.options import builder_arguments
+    from sparsebert.training.config import FitConfig
+
+    own = {name: one for name, one in declared(PretrainingRun).items() if name in _OWN}
+    return {**declared(FitConfig), **own, **(builder_arguments(pattern, _PATTERN) if pattern else {})}
 
 
 def _recipe(name: str | None, given: dict[str, Any]) -> dict[str, Any]:
@@ -79,20 +91,19 @@ def _recipe(name: str | None, given: dict[str, Any]) -> dict[str, Any]:
     corpus = given.get("corpus")
     tokens = recipe.epoch_tokens if corpus is None else TokenStore.open(corpus).num_tokens
     found = asdict(recipe) | {"num_steps": replace(recipe, **sizes).steps_for(tokens)}
-    return {key: value for key, value in found.items() if key not in ("epochs", "epoch_tokens")}
+    unused = {"epochs", "epoch_tokens"}
+    if recipe.warmup_steps > given.get("num_steps", found["num_steps"]):
+        unused.add("warmup_steps")  # it was meant for a longer run; a tenth of this one is taken instead
+    return {key: value for key, value in found.items() if key not in unused}
 
 
 def describe(run: PretrainingRun, device_flops: float | None, devices: int) -> list[str]:
     """The run in words, and its cost on given hardware."""
     from sparsebert.training.recipes import cost_of, measured_flops
-    from sparsebert.training.recipes.cost import scratch_shape
+    from sparsebert.training.starting_points import shape_of
 
-    shape, vocab_size = scratch_shape(run.model), run.vocab_size
-    if shape is None:
-        shape = _shape_of(run.model)
-        vocab_size = shape["vocab_size"]
-    if vocab_size is None:
-        vocab_size = _store(run).vocab_size
+    shape = shape_of(run.model)
+    vocab_size = shape.get("vocab_size", run.vocab_size) or _store(run).vocab_size
     per_device = measured_flops() if device_flops is None else device_flops
     cost = cost_of(
         shape,
@@ -116,20 +127,15 @@ def describe(run: PretrainingRun, device_flops: float | None, devices: int) -> l
     ]
 
 
-def _shape_of(model: str) -> dict[str, Any]:
-    from sparsebert.model.folder_checks import folder_config
-    from sparsebert.model.sources import model_folder
-
-    return folder_config(model_folder(model))
-
-
 def train(run: PretrainingRun) -> dict[str, Any] | None:
     """Train, or resume; the fields of result.json, on rank 0 alone."""
+    from sparsebert.cli.options import require_folder, say_what_happens
     from sparsebert.training import fit, for_this_terminal, is_main
 
     if run.out is None:
         raise ConfigError("--out is missing; name the run folder to write, or to resume")
-    logging.basicConfig(level=logging.INFO if is_main() else logging.ERROR, format="%(message)s")
+    require_folder(run.out)
+    say_what_happens()
     store = _store(run)
     objective = _objective(run, store)
     progress = for_this_terminal("pretrain") if is_main() else None
@@ -154,11 +160,15 @@ def _pattern(run: PretrainingRun, heads: int) -> Any:
 def _objective(run: PretrainingRun, store: "TokenStore") -> "PretrainingObjective":
     from sparsebert.batches import PretrainingBatches
     from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
-    from sparsebert.training.starting_points import load_for_corpus
+    from sparsebert.training.starting_points import load_for_corpus, require_room, shape_of
 
+    # Sizes and the pattern come before the weights: what cannot be is found out at once.
+    shape = shape_of(run.model)
+    require_room(shape, run.batch_size // run.fit_config().micro_batches, run.length)
+    pattern = None if run.pattern is None else _pattern(run, int(shape["num_attention_heads"]))
     model = load_for_corpus(run.model, store, run.length, seed=run.seed, dropout=run.dropout)
-    if run.pattern is not None:
-        model.set_pattern(_pattern(run, model.config.num_attention_heads))
+    if pattern is not None:
+        model.set_pattern(pattern)
     sizes: dict[str, Any] = {"batch_size": run.batch_size, "length": run.length, "whole_words": run.whole_words}
     return PretrainingObjective(
         model,

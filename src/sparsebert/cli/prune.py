@@ -11,7 +11,7 @@ def prune(
     sparsity: Annotated[float, typer.Option(help="Share of the entries of every head to remove.")],
     out: Annotated[Path, typer.Option(help="Save the pattern to this .safetensors file.")],
     random: Annotated[bool, typer.Option("--random", help="Remove at random instead: the baseline.")] = False,
-    seed: Annotated[int, typer.Option(help="Of --random.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Of --random.", show_default="0")] = None,
 ) -> None:
     """Remove the least important entries of every head: learn first, prune afterwards.
 
@@ -20,12 +20,17 @@ def prune(
     sparsebert prune importance --sparsity 0.9 --out pruned.safetensors
     """
     from sparsebert import patterns
+    from sparsebert.cli.options import require_file
+    from sparsebert.errors import ConfigError
     from sparsebert.training.importance import load_importance
 
+    if seed is not None and not random:
+        raise ConfigError("--seed was given without --random; pruning by importance draws nothing, so leave it out")
+    require_file(out)
     values = load_importance(run)
     heads, length, _ = values.shape
     if random:
-        pruned = patterns.random(length, heads, sparsity=sparsity, seed=seed)
+        pruned = patterns.random(length, heads, sparsity=sparsity, seed=seed or 0)
     else:
         pruned = patterns.prune(values, sparsity)
     pruned.save(out)

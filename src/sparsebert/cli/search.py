@@ -14,7 +14,9 @@ def search(
     task: Annotated[
         str | None, typer.Option(help="Learn on this task's own loss instead of a corpus: rte, mrpc, squad1 ...")
     ] = None,
-    data: Annotated[str, typer.Option(help="With --task: folder of the official folders.")] = "builtin:tasks",
+    data: Annotated[
+        str | None, typer.Option(help="With --task: folder of the official folders.", show_default="builtin:tasks")
+    ] = None,
     kind: Annotated[
         str, typer.Option(help="structured: lines |i - j| a head, usable at any length. unstructured: single entries.")
     ] = "structured",
@@ -52,12 +54,19 @@ def search(
 
     sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
     """
+    from sparsebert.cli.options import require_folder, say_what_happens
     from sparsebert.errors import ConfigError
 
     if kind not in ("structured", "unstructured"):
         raise ConfigError(f"--kind is {kind!r}; expected structured or unstructured")
     if (corpus is None) == (task is None):
         raise ConfigError("search learns on text or on a task; give either --corpus or --task, one of them")
+    if task is None and data is not None:
+        raise ConfigError("--data was given without --task; a search on a corpus reads no task files, so leave it out")
+    if task is not None and levels != 1:
+        raise ConfigError(f"--levels is {levels}; a search on a task has one level, so leave it out")
+    require_folder(out)
+    say_what_happens()
     given: dict[str, Any] = {
         "kind": kind,
         "model": model,
@@ -72,20 +81,20 @@ def search(
     if task is None:
         _on_text(out, {**given, "corpus": corpus, "steps": steps, "levels": levels}, set_)
     else:
-        _on_task(out, task, data, steps, given, set_)
+        _on_task(out, task, data or "builtin:tasks", steps, given, set_)
 
 
 def _on_text(out: Path, given: dict[str, Any], pairs: list[str] | None) -> None:
-    from sparsebert.cli.options import settings_from
+    from sparsebert.cli.options import options_of, read_settings
     from sparsebert.errors import ConfigError
-    from sparsebert.training.gate_runs import resolve, run_gate
+    from sparsebert.training.gate_runs import resolve, run_gate, run_settings
     from sparsebert.training.launch import is_main
     from sparsebert.training.progress import for_this_terminal
 
     if given["steps"] is None:
         raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
     chosen = {name: value for name, value in given.items() if value is not None}
-    run = resolve(chosen, settings_from(pairs, {*given, "num_steps"}))
+    run = resolve(chosen, read_settings(pairs, run_settings(), options_of(search, num_steps="--steps")))
     result = run_gate(run, out, for_this_terminal("search") if is_main() else None)
     if is_main():
         typer.echo(_words(out, dict(result.fields)))
@@ -94,13 +103,17 @@ def _on_text(out: Path, given: dict[str, Any], pairs: list[str] | None) -> None:
 def _on_task(
     out: Path, task: str, data: str, steps: int | None, given: dict[str, Any], pairs: list[str] | None
 ) -> None:
-    from sparsebert.cli.options import task_settings
+    from sparsebert.cli.options import options_of
+    from sparsebert.cli.task_settings import read_task_settings
+    from sparsebert.gates import Settings
     from sparsebert.tasks.config import FinetuneConfig
     from sparsebert.tasks.search import TaskGate, search_on_task
     from sparsebert.training.launch import is_main
     from sparsebert.training.progress import for_this_terminal
 
-    of_run, of_loop, of_gate = task_settings(pairs, {*given, "num_steps"})
+    of_run, of_loop, of_gate = read_task_settings(
+        pairs, options_of(search, num_steps="--steps"), {"num_steps": steps}, Settings
+    )
     chosen = {name: given[name] for name in ("model", "length", "batch_size", "seed")}
     config = FinetuneConfig(task=task, data=data, **(chosen | of_run))
     gate = TaskGate(

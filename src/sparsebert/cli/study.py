@@ -64,10 +64,13 @@ def study(
 
     sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
     """
-    from sparsebert.cli.options import settings_from
+    from sparsebert.cli.options import options_of, read_settings, require_folder
+    from sparsebert.studies.scales import sizes as known_sizes
     from sparsebert.studies.study import StudyConfig, make_plan, planned
 
-    sizes: dict[str, Any] = settings_from(set_, ("seeds", "model")) | ({} if seeds is None else {"seeds": seeds})
+    require_folder(out)
+    sizes: dict[str, Any] = read_settings(set_, known_sizes(), options_of(study))
+    sizes |= {} if seeds is None else {"seeds": seeds}
     config = StudyConfig(
         name=name,
         out=out,

@@ -10,7 +10,9 @@ def submission(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Fine-tuned runs, one a task.")],
     data: Annotated[str, typer.Option(help="Folder that holds the official folders, with the test files.")],
     out: Annotated[Path, typer.Option(help="A .zip for GLUE, a .json for SQuAD, a .csv for SWAG.")],
-    max_rows: Annotated[int | None, typer.Option(help="Only the first rows, as a trial; servers want all.")] = None,
+    max_rows: Annotated[
+        int | None, typer.Option(help="Only the first rows, as a trial; servers want all.", min=1)
+    ] = None,
 ) -> None:
     """Predict the test rows and write them as the server expects.
 
@@ -19,8 +21,10 @@ def submission(
 
     Example: sparsebert submission runs/cola runs/rte --data DIR --out glue.zip
     """
+    from sparsebert.cli.options import require_file
     from sparsebert.tasks.submission import write_submission
 
+    require_file(out)
     written = write_submission(runs, data, out, max_rows=max_rows)
     for name, rows in sorted(written.files.items()):
         typer.echo(f"{name}: {rows:,} rows")

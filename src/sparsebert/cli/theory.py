@@ -57,6 +57,13 @@ def theory(
 
     sparsebert theory --pattern star --length 128
     """
+    from sparsebert.cli.options import require_folder
+    from sparsebert.errors import ConfigError
+
+    if out is not None:
+        require_folder(out)
+    if pattern is None and length is not None:
+        raise ConfigError("--length was given without --pattern; the proof has --tokens, so leave it out")
     if pattern is not None:
         _reach(pattern, length, json, out)
     elif show is Show.AUDIT:
@@ -225,7 +232,7 @@ def _reach(name: str, length: int | None, json: bool, out: Path | None) -> None:
     from sparsebert.theory.reach import reach
 
     known = Pattern.load(name).length if Path(name).is_file() else 128
-    found = reach(find_pattern(name, length or known))
+    found = reach(find_pattern(name, known if length is None else length))
     result = {"pattern": name, **asdict(found)}
     if out is not None:
         write_json(out / "reach.json", result)

@@ -22,6 +22,7 @@ from sparsebert.gates.freezing import keep_within
 from sparsebert.gates.sampling import gumbel_sigmoid, hard_concrete, kept_probability, logistic_noise, mean_gate
 from sparsebert.gates.schedules import Schedule
 from sparsebert.gates.settings import Relaxation, Settings
+from sparsebert.memory import require_memory
 from sparsebert.patterns import Anchor, Pattern, full
 
 Diagonal = Literal["learned", "keep", "drop"]
@@ -288,6 +289,11 @@ class Gate(nn.Module, ABC):
     def fixed_on_diagonal(self) -> int:
         """Entries of a head's diagonal that are kept whatever is learned."""
         return self.length - int(self.sizes.cpu().numpy()[self.on_diagonal].sum())
+
+
+def require_room(needed: float, what: str) -> None:
+    """Called before a gate's values are made."""
+    require_memory(needed, f"a gate with {what}", "choose a shorter length", GateError)
 
 
 def _check(length: int, heads: int, sparsity: float | None, penalty: float, steps: int) -> None:

@@ -1,9 +1,10 @@
 """Temperatures and target densities as pure functions of the step, so that a resumed run needs nothing but its step."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from sparsebert.errors import GateError
+from sparsebert.settings import Range, check
 
 Kind = Literal["constant", "linear", "exponential"]
 
@@ -15,15 +16,22 @@ class Schedule:
     kind: Kind
     start: float
     end: float
-    share: float = 1.0  # of all steps
+    share: Annotated[float, Range(0, 1, without_low=True)] = 1.0  # of all steps
+
+    spelling: ClassVar[str] = 'a number, or a list such as ["linear", 1.0, 0.4]'
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise GateError(f"schedule is {self.kind!r}; expected one of {', '.join(get_args(Kind))}")
-        if not 0.0 < self.share <= 1.0:
-            raise GateError(f"a schedule over {self.share} of the steps was asked for; expected above 0, at most 1")
+        check(self, GateError)
         if self.kind == "exponential" and min(self.start, self.end) <= 0:
             raise GateError(f"an exponential schedule from {self.start} to {self.end} cannot be; both must be above 0")
+
+    @classmethod
+    def from_json(cls, value: Any) -> "Schedule":
+        """A number stays as it is over all steps; a list holds the fields in their order."""
+        try:
+            return cls(*value) if isinstance(value, list | tuple) else constant(value + 0.0)
+        except (GateError, TypeError) as error:
+            raise ValueError(f"{value!r} spells no schedule") from error
 
     def at(self, step: int, steps: int) -> float:
         """The value at a step (counted from 0) of a run of `steps`."""

@@ -3,12 +3,13 @@
 docs/decisions/gate-presets.md says why each preset is as it is.
 """
 
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from sparsebert.errors import GateError
 from sparsebert.gates.sampling import Distribution, Sampling
 from sparsebert.gates.schedules import Schedule, constant
+from sparsebert.settings import InnerShare, NotNegative, Positive, Range, Share, check, declared, refuse_unknown
 
 Relaxation = Literal["multiplicative", "additive", "log"]
 PenaltyOn = Literal["expected", "sampled"]
@@ -21,41 +22,29 @@ class Settings:
     """Everything about a gate that is chosen, not learned."""
 
     relaxation: Relaxation = "log"  # how gate values enter the attention weights
-    c: float = 10_000.0  # of the additive form, Q = -c (1 - P)
+    c: Positive = 10_000.0  # of the additive form, Q = -c (1 - P)
     sampling: Sampling = "soft"
     distribution: Distribution = "gumbel_sigmoid"
     temperature: Schedule = field(default_factory=lambda: Schedule("linear", 1.0, 0.4))
     penalty_on: PenaltyOn = "expected"  # the density the penalty sees: the probabilities' or the sample's
-    rate: float | None = 5e-2  # learning rate of alpha; None: the weights' own
-    entry_share: float = 0.2  # of the rate, for terms that belong to one entry while others are shared
-    initial_density: float = 0.5  # of what is learned
-    initial_noise: float = 0.0  # standard deviation of alpha at the start
+    rate: Positive | None = 5e-2  # learning rate of alpha; None: the weights' own
+    entry_share: NotNegative = 0.2  # of the rate, for terms that belong to one entry while others are shared
+    initial_density: InnerShare = 0.5  # of what is learned
+    initial_noise: NotNegative = 0.0  # standard deviation of alpha at the start
     border: bool = True  # first and last row and column always kept (structured)
     pooled: bool = False  # entries start from what their offset and positions share (unstructured)
     symmetric: bool = True  # i to j is kept when j to i is (unstructured)
-    lead: float = 0.6  # share of the steps over which the target density is led to its end
-    dual_rate: float = 200.0  # of lambda, per unit of density; divided by the number of steps
-    stiffness: float = 100.0  # quadratic term of the augmented Lagrangian, per squared unit of density
+    lead: Annotated[float, Range(0, 1, without_low=True)] = (
+        0.6  # share of the steps over which the target density is led to its end
+    )
+    dual_rate: NotNegative = 200.0  # of lambda, per unit of density; divided by the number of steps
+    stiffness: NotNegative = 100.0  # quadratic term of the augmented Lagrangian, per squared unit of density
     path: Path = "auto"  # structured: [heads, n, n] values, or only the sampled lines; auto: sparse beyond 256
-    explore: float = 0.02  # chance that an offset that is off is drawn in (sparse path only)
+    explore: Share = 0.02  # chance that an offset that is off is drawn in (sparse path only)
     freezing: Freezing = "threshold"  # where no sparsity is asked for
 
     def __post_init__(self) -> None:
-        choices = {
-            "relaxation": Relaxation,
-            "sampling": Sampling,
-            "distribution": Distribution,
-            "penalty_on": PenaltyOn,
-            "freezing": Freezing,
-            "path": Path,
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in get_args(allowed):
-                raise GateError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(get_args(allowed))}")
-        if not 0.0 < self.initial_density < 1.0:
-            raise GateError(f"initial_density is {self.initial_density}; it must lie between 0 and 1")
-        if not 0.0 <= self.explore <= 1.0:
-            raise GateError(f"explore is {self.explore}; it is a probability, between 0 and 1")
+        check(self, GateError)
         if min(self.temperature.start, self.temperature.end) <= 0:
             raise GateError("the temperature must stay above 0; for gates without noise choose sampling='mean'")
 
@@ -81,12 +70,12 @@ def preset(name: str, **changes: Any) -> Settings:
     """A preset by name, with single settings changed."""
     if name not in PRESETS:
         raise GateError(f"there is no preset {name!r}; expected one of {', '.join(PRESETS)}")
-    known = {one.name for one in fields(Settings)}
+    known = declared(Settings)
     for change in changes:
-        if change not in known:
-            raise GateError(f"a gate has no setting {change!r}; it has {', '.join(sorted(known))}")
-    if isinstance(changes.get("temperature"), int | float):
-        changes["temperature"] = constant(float(changes["temperature"]))
-    elif isinstance(changes.get("temperature"), list | tuple):
-        changes["temperature"] = Schedule(*changes["temperature"])
+        refuse_unknown(change, known, GateError, "a gate has no setting")
+    if "temperature" in changes and not isinstance(changes["temperature"], Schedule):
+        try:
+            changes["temperature"] = Schedule.from_json(changes["temperature"])
+        except ValueError as error:
+            raise GateError(known["temperature"].fault(changes["temperature"])) from error
     return replace(PRESETS[name], **changes)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sparsebert import draws
 from sparsebert.errors import GateError
-from sparsebert.gates.gate import Gate
+from sparsebert.gates.gate import Gate, require_room
 from sparsebert.gates.lines import explored, lines_pattern
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
@@ -41,12 +41,16 @@ class Structured(Gate):
         **changes: Any,
     ) -> None:
         chosen = preset(settings, **changes)
+        is_sparse = chosen.path == "sparse" or (chosen.path == "auto" and length > _LONGEST_DENSE)
+        share = chosen.initial_density if is_sparse else 1.0
+        # A key and a bias of every entry that the first sample keeps.
+        require_room(8.0 * share * heads * length**2, f"{share:.0%} of {heads} x {length} x {length} entries")
         edge = 2 if chosen.border else 0
         units = np.arange(length - edge)
         sizes = np.where(units == 0, 1, 2) * (length - edge - units)
         super().__init__(length, heads, chosen, sizes, sparsity=sparsity, penalty=penalty, steps=steps, anchor=anchor)
         self.alpha = nn.Parameter(initial_logits(heads, len(units), chosen, seed))
-        self.is_sparse = chosen.path == "sparse" or (chosen.path == "auto" and length > _LONGEST_DENSE)
+        self.is_sparse = is_sparse
         if self.is_sparse and chosen.relaxation == "multiplicative":
             raise GateError("the sparse path has a bias per entry; choose relaxation='log' or 'additive' for it")
 

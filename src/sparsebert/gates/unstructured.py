@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from sparsebert.gates.gate import Gate
+from sparsebert.gates.gate import Gate, require_room
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
 from sparsebert.patterns import Anchor, Pattern, from_keep
@@ -39,6 +39,8 @@ class Unstructured(Gate):
         **changes: Any,
     ) -> None:
         chosen = preset(settings, **changes)
+        # Indices of the entries; alpha with its gradient and AdamW's moments; one sample.
+        require_room(length**2 * (16 + 12.0 * heads), f"a value for each of {heads} x {length} x {length} entries")
         rows, columns = np.triu_indices(length) if chosen.symmetric else np.indices((length, length)).reshape(2, -1)
         sizes = np.where(rows == columns, 1, 2) if chosen.symmetric else np.ones(len(rows), dtype=np.int64)
         super().__init__(length, heads, chosen, sizes, sparsity=sparsity, penalty=penalty, steps=steps, anchor=anchor)

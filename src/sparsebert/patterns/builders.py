@@ -1,14 +1,16 @@
 """Patterns to build others from: full, window, border, random, lists of offsets, an explicit tensor."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import numpy as np
 
 from sparsebert import draws
 from sparsebert.errors import PatternError
+from sparsebert.memory import require_memory
 from sparsebert.patterns.entries import Entries, border_entries, offset_entries, union, window_entries
 from sparsebert.patterns.pattern import Anchor, Pattern
+from sparsebert.settings import Count, Range, Share, fits
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,24 +40,33 @@ def drawn_heads(
 
 
 def check_size(builder: str, length: int, heads: int) -> None:
-    if length < 1 or heads < 1:
+    if not fits(length, Count) or not fits(heads, Count):
         raise PatternError(f"{builder} was asked for length {length} and {heads} heads; both must be at least 1")
 
 
 def at_least(builder: str, name: str, value: int, least: int) -> int:
-    if value < least:
-        raise PatternError(f"{builder} was given {name}={value}; it must be at least {least}")
+    if not fits(value, Annotated[int, Range(least)]):
+        raise PatternError(f"{builder} was given {name}={value!r}; it must be a whole number of at least {least}")
     return value
+
+
+def require_room(builder: str, length: int, heads: int, entries: Callable[[], float]) -> None:
+    """Called before a builder makes so many entries of one head, each a number of eight bytes."""
+    check_size(builder, length, heads)
+    what = f"{builder} of length {length} keeps {entries():,.0f} entries a head and"
+    require_memory(8.0 * entries(), what, "choose a shorter length, or a sparser pattern", PatternError)
 
 
 def full(length: int, heads: int = 1) -> Pattern:
     """Everyone attends to everyone."""
+    require_room("full", length, heads, lambda: length**2)
     return same_heads("full", length, heads, lambda: np.arange(length**2, dtype=np.int64))
 
 
 def window(length: int, heads: int = 1, *, radius: int = 1) -> Pattern:
     """Neighbours up to `radius` tokens away, and oneself."""
     at_least("window", "radius", radius, 0)
+    require_room("window", length, heads, lambda: length * min(2 * radius + 1, length))
     return same_heads("window", length, heads, lambda: window_entries(length, radius), radius=radius)
 
 
@@ -66,10 +77,13 @@ def border(length: int, heads: int = 1) -> Pattern:
 
 def random(length: int, heads: int = 1, *, sparsity: float = 0.9, seed: int = 0) -> Pattern:
     """Entries drawn evenly, exactly as many a head as the sparsity asks for."""
-    if not 0.0 <= sparsity <= 1.0:
-        raise PatternError(f"random was given sparsity={sparsity}; it must lie between 0 and 1")
+    if not fits(sparsity, Share):
+        raise PatternError(f"random was given sparsity={sparsity!r}; it must lie between 0 and 1")
+    check_size("random", length, heads)
     total = length**2
     count = round((1.0 - sparsity) * total)
+    # numpy draws more than a fiftieth by shuffling all of them.
+    require_room("random", length, heads, lambda: total if count > total // 50 else count)
 
     def draw(generator: np.random.Generator) -> Entries:
         return np.sort(generator.choice(total, count, replace=False, shuffle=False).astype(np.int64))

@@ -4,14 +4,15 @@ Distances are |i - j|. docs/paper-map.md says which reading of the paper's text 
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from sparsebert.errors import PatternError
-from sparsebert.patterns.builders import at_least, drawn_heads, same_heads
+from sparsebert.patterns.builders import at_least, check_size, drawn_heads, require_room, same_heads
 from sparsebert.patterns.entries import Entries, column_entries, cross_entries, offset_entries, union, window_entries
 from sparsebert.patterns.pattern import Pattern
+from sparsebert.settings import Range, fits
 
 # The paper's text gives Longformer a window of 2; only 5 gives the sparsity printed in its tables.
 LONGFORMER_RADIUS = {"table": 5, "text": 2}
@@ -20,6 +21,7 @@ LONGFORMER_RADIUS = {"table": 5, "text": 2}
 def strided(length: int, heads: int = 1, *, stride: int = 4) -> Pattern:
     """Distances below the stride, and every multiple of it (Child et al., 2019)."""
     at_least("strided", "stride", stride, 1)
+    require_room("strided", length, heads, lambda: length * min(length / stride, length))
     distances = [distance for distance in range(length) if distance < stride or distance % stride == 0]
     return same_heads("strided", length, heads, lambda: _distance_entries(length, distances), stride=stride)
 
@@ -27,8 +29,9 @@ def strided(length: int, heads: int = 1, *, stride: int = 4) -> Pattern:
 def fixed(length: int, heads: int = 1, *, stride: int = 4, summary: int = 1) -> Pattern:
     """One's own block, and the last `summary` columns of every block (Child et al., 2019)."""
     at_least("fixed", "stride", stride, 1)
-    if not 0 <= summary <= stride:
+    if at_least("fixed", "summary", summary, 0) > stride:
         raise PatternError(f"fixed was given summary={summary}; it must lie between 0 and the stride, {stride}")
+    require_room("fixed", length, heads, lambda: length * summary * (length // stride))
 
     def entries() -> Entries:
         rows = np.arange(length, dtype=np.int64)
@@ -42,6 +45,7 @@ def fixed(length: int, heads: int = 1, *, stride: int = 4, summary: int = 1) -> 
 
 def log_sparse(length: int, heads: int = 1) -> Pattern:
     """Distances 0, 1, 2, 4, 8, ... both ways (Li et al., 2019)."""
+    check_size("log_sparse", length, heads)
     distances = [0, *(2**power for power in range((length - 1).bit_length()))]
     return same_heads("log_sparse", length, heads, lambda: _distance_entries(length, distances))
 
@@ -65,7 +69,9 @@ def longformer(
     if reading not in LONGFORMER_RADIUS:
         raise PatternError(f"longformer was given reading={reading!r}; expected 'table' or 'text'")
     reach = at_least("longformer", "radius", LONGFORMER_RADIUS[reading] if radius is None else radius, 0)
-    if globals_at is not None and not all(0 <= position < length for position in globals_at):
+    at_least("longformer", "num_globals", num_globals, 0)
+    require_room("longformer", length, heads, lambda: length * min(2 * reach + 1, length))
+    if globals_at is not None and not fits(list(globals_at), Sequence[Annotated[int, Range(0, length - 1)]]):
         raise PatternError(f"longformer was given globals_at={list(globals_at)}; expected positions below {length}")
 
     def entries(generator: np.random.Generator) -> Entries:
@@ -83,7 +89,9 @@ def big_bird(
 ) -> Pattern:
     """A window, a few global tokens, and a few random keys for every query (Zaheer et al., 2020)."""
     at_least("big_bird", "radius", radius, 0)
+    at_least("big_bird", "num_globals", num_globals, 0)
     at_least("big_bird", "num_random", num_random, 0)
+    require_room("big_bird", length, heads, lambda: length * max(min(2 * radius + 1, length), num_random))
 
     def entries(generator: np.random.Generator) -> Entries:
         positions = _globals(generator, length, num_globals)

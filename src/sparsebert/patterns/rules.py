@@ -1,12 +1,12 @@
 """A rule is how a pattern was made, a builder or an operation on rules, and rebuilds it at any length."""
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sparsebert.errors import PatternError
 from sparsebert.patterns import builders, handmade
 from sparsebert.patterns.pattern import Pattern, Rule
+from sparsebert.settings import Declared, declared, refuse_unknown
 
 BUILDERS: dict[str, Callable[..., Pattern]] = {
     builder.__name__: builder
@@ -36,13 +36,16 @@ _MAX_DEPTH = 64  # of operations on operations; a file that claims more is hosti
 
 def named(name: str, length: int, heads: int = 1, **arguments: Any) -> Pattern:
     """The pattern of that name, e.g. named("star", 128); refuses names and arguments it does not know."""
-    if name not in NAMES:
-        raise PatternError(f"there is no pattern called {name!r}; expected one of {', '.join(sorted(NAMES))}")
-    known = list(inspect.signature(BUILDERS[name]).parameters)[2:]
+    known = arguments_of(name)
     for argument in arguments:
-        if argument not in known:
-            raise PatternError(f"{name} has no argument {argument!r}; it takes {', '.join(known) or 'none'}")
+        refuse_unknown(argument, known, PatternError, f"{name} has no argument")
     return BUILDERS[name](length, heads, **arguments)
+
+
+def arguments_of(name: str) -> Mapping[str, Declared]:
+    """What the builder of that name takes beside length and heads."""
+    refuse_unknown(name, NAMES, PatternError, "there is no pattern called")
+    return declared(BUILDERS[name])
 
 
 def rebuild(rule: Rule, length: int, depth: int = 0) -> Pattern:

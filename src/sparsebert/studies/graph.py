@@ -8,7 +8,8 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from sparsebert.gates import Soft, preset
+from sparsebert.errors import ConfigError
+from sparsebert.gates import Soft, Structured, preset
 from sparsebert.studies.runs import Condition, Run, Stage
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
@@ -53,6 +54,8 @@ class Graph:
         used = None if penalty is None else penalty * scale.penalty_scale
         config = {**self._pretraining(scale.search_steps, scale.search_rate), "kind": kind}
         name = "paper" if scale.name == "paper" else "default"
+        if kind == "structured":  # refuses now, not in the middle of the study, what its border leaves no room for
+            Structured(scale.length, 1, sparsity=sparsity, settings=name)
         # The settings behind the preset's name are part of what determines the run.
         config |= {"penalty": used, "sparsity": sparsity, "preset": name, "gate": asdict(preset(name))}
         condition = Condition("learned", kind=kind, penalty=penalty, sparsity_target=sparsity, seed=seed)
@@ -106,6 +109,8 @@ class Graph:
 
     def _pretraining(self, steps: int, rate: float) -> dict[str, Any]:
         scale = self.scale
+        if steps < 1:
+            raise ConfigError("a run of 0 steps trains nothing; set base_steps, importance_steps ... to 1 or more")
         return {
             "steps": steps,
             "warmup_steps": round(scale.warmup * steps),

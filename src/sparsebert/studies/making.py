@@ -31,7 +31,7 @@ from sparsebert.training.importance import AttentionObjective, ImportanceObjecti
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.progress import Silent
 from sparsebert.training.search import SearchObjective
-from sparsebert.training.starting_points import load_for_corpus
+from sparsebert.training.starting_points import load_for_corpus, shape_of
 
 _HELD_OUT_SEED = 0  # of the held-out batches: every run of a study is measured on the same ones
 
@@ -107,7 +107,7 @@ def _pretraining(job: Job) -> PretrainingObjective:
     config, seed = job.run.config, job.run.seed
     store = _store(job)
     start = config["start"]
-    source = job.place.model if start is None else str(job.place.file(start, "model"))
+    source = job.place.model if start is None else _model(job, start)
     shape = dict(config["shape"]) if start is None else {}
     length, batch_size = int(config["length"]), int(config["batch_size"])
     model = load_for_corpus(source, store, length, seed=seed, dropout=config["dropout"], **shape)
@@ -142,15 +142,14 @@ def _pattern(job: Job) -> Pattern | None:
 
 
 def _heads_at(job: Job) -> int:
-    from sparsebert.model.folder_checks import folder_config
-    from sparsebert.model.sources import SCRATCH, model_folder
-
     start = job.run.config["start"]
-    if start is None and job.place.model.startswith("scratch:"):
-        shape = {**SCRATCH[job.place.model.removeprefix("scratch:")], **job.run.config["shape"]}
-        return int(shape["num_attention_heads"])
-    source = job.place.model if start is None else str(job.place.file(start, "model"))
-    return int(folder_config(model_folder(source))["num_attention_heads"])
+    shape = {**shape_of(job.place.model), **job.run.config["shape"]} if start is None else shape_of(_model(job, start))
+    return int(shape["num_attention_heads"])
+
+
+def _model(job: Job, run_id: str) -> str:
+    """The model that another run left."""
+    return str(job.place.file(run_id, "model"))
 
 
 # Stages that do not

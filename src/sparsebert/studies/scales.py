@@ -1,9 +1,24 @@
 """How large the runs of a study are: smoke (does it all work), laptop (CPU hours), paper (the paper's own sizes)."""
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sparsebert.errors import ConfigError
+from sparsebert.settings import (
+    Count,
+    Declared,
+    InnerShare,
+    Natural,
+    NotNegative,
+    Positive,
+    Share,
+    ShareBelowOne,
+    check,
+    declared,
+    refuse_unknown,
+)
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.table import find_task
 
 GLUE = ("mnli", "qqp", "qnli", "sst2", "cola", "stsb", "mrpc", "rte")
 OTHERS = ("swag", "squad1", "squad2")
@@ -43,38 +58,38 @@ class Scale:
     name: Literal["smoke", "laptop", "paper"]
     model: str  # where every run starts, directly or by way of the base run
     shape: dict[str, Any] = field(default_factory=dict)  # changes to the configuration of a model from scratch
-    vocabulary: int | None = None  # words to train on the corpus, for a model from scratch
-    length: int = 128  # tokens in a row
-    batch_size: int = 16  # rows of a pre-training step
-    micro_batches: int = 1
+    vocabulary: Count | None = None  # words to train on the corpus, for a model from scratch
+    length: Count = 128  # tokens in a row
+    batch_size: Count = 16  # rows of a pre-training step
+    micro_batches: Count = 1
     # A run starts from the base run ("continued"), or is a whole pre-training of its own, as in the paper ("whole").
     pretraining: Literal["continued", "whole"] = "continued"
-    base_steps: int = 0
-    importance_steps: int = 0
-    search_steps: int = 0
-    adapt_steps: int = 0
-    settle_steps: int = 0  # in whole pre-training: under a learned or pruned pattern, from the weights it came with
-    warmup: float = 0.1  # share of the steps
-    learning_rate: float = 1e-4
-    search_rate: float = 5e-5  # of the weights during a search
-    weight_decay: float = 0.01  # of pre-training
-    dropout: float | None = None  # None: the model's own
+    base_steps: Natural = 0
+    importance_steps: Natural = 0
+    search_steps: Natural = 0
+    adapt_steps: Natural = 0
+    settle_steps: Natural = 0  # in whole pre-training: under a learned or pruned pattern, from the weights it came with
+    warmup: Share = 0.1  # share of the steps
+    learning_rate: Positive = 1e-4
+    search_rate: Positive = 5e-5  # of the weights during a search
+    weight_decay: NotNegative = 0.01  # of pre-training
+    dropout: ShareBelowOne | None = None  # None: the model's own
     precision: Literal["float32", "bfloat16"] = "float32"  # of forward passes
-    num_held_out: int = 8  # held-out batches the MLM loss is measured on
-    penalties: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1)  # the paper's lambda
-    task_penalties: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1)  # those of them that are fine-tuned on tasks too
-    penalty_scale: float = 1.0  # lambda is multiplied by it; docs/studies.md says why
-    sparsities: tuple[float, ...] = TENTHS  # of progressive pruning
-    task_sparsities: tuple[float, ...] = TENTHS  # those of them that are fine-tuned on tasks too
+    num_held_out: Count = 8  # held-out batches the MLM loss is measured on
+    penalties: tuple[Positive, ...] = (1e-4, 1e-3, 1e-2, 1e-1)  # the paper's lambda
+    task_penalties: tuple[Positive, ...] = (1e-4, 1e-3, 1e-2, 1e-1)  # those of them that are fine-tuned on tasks too
+    penalty_scale: Positive = 1.0  # lambda is multiplied by it; docs/studies.md says why
+    sparsities: tuple[InnerShare, ...] = TENTHS  # of progressive pruning
+    task_sparsities: tuple[InnerShare, ...] = TENTHS  # those of them that are fine-tuned on tasks too
     own_sparsities: bool = True  # whether patterns are also learned at the hand-made ones' own sparsities
     task_own: tuple[str, ...] = ()  # the hand-made ones at whose sparsity learned ones are fine-tuned on tasks too
-    stage_sparsities: tuple[float, ...] = (0.80, 0.85, 0.90, 0.95)
-    random_drops: int = 3  # draws of the random-drop condition
-    seeds: int = 1  # of everything but the base run
-    study_seeds: dict[str, int] = field(default_factory=dict)  # of single studies, where they have more or fewer
-    looks: int = 1  # how often the claims are judged, with more seeds each time; the report corrects for it
-    task_seeds: int | None = None  # the first so many of them are fine-tuned on tasks too; None: all
-    few_seeds: dict[str, dict[str, int]] = field(default_factory=dict)  # fewer still: by study and task
+    stage_sparsities: tuple[InnerShare, ...] = (0.80, 0.85, 0.90, 0.95)
+    random_drops: Count = 3  # draws of the random-drop condition
+    seeds: Count = 1  # of everything but the base run
+    study_seeds: dict[str, Count] = field(default_factory=dict)  # of single studies, where they have more or fewer
+    looks: Count = 1  # how often the claims are judged, with more seeds each time; the report corrects for it
+    task_seeds: Natural | None = None  # the first so many of them are fine-tuned on tasks too; None: all
+    few_seeds: dict[str, dict[str, Natural]] = field(default_factory=dict)  # fewer still: by study and task
     diagonal_tasks: tuple[str, ...] = GLUE + OTHERS
     pruning_tasks: tuple[str, ...] = GLUE
     pattern_tasks: tuple[str, ...] = GLUE
@@ -82,33 +97,38 @@ class Scale:
     stage_tasks: tuple[str, ...] = ("qnli", "mrpc")
     finetune: dict[str, Any] = field(default_factory=dict)  # settings of every fine-tuning run
     squad: dict[str, Any] = field(default_factory=dict)  # and those that differ for SQuAD
-    checkpoint_every: int = 50  # steps
+    checkpoint_every: Count = 50  # steps
 
     def changed(self, changes: dict[str, Any]) -> "Scale":
         """With some sizes replaced; lists become tuples, unknown names are refused."""
-        known = {one.name for one in fields(self)} - {"name"}
         for name in changes:
-            if name not in known:
-                raise ConfigError(f"a scale has no size {name!r}; expected one of {', '.join(sorted(known))}")
+            refuse_unknown(name, sizes(), what="a scale has no size")
         made: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()
         }
         if "seeds" in made:
             made.setdefault("study_seeds", {})  # asked of every condition
-        scale = replace(self, **made)
-        if scale.seeds < 1 or scale.random_drops < 1:
-            raise ConfigError("a study needs at least one seed and one random drop; set both to 1 or more")
-        if scale.looks < 1:
-            raise ConfigError(f"looks is {scale.looks}; expected 1 or more")
-        for name, count in scale.study_seeds.items():
-            if not isinstance(count, int) or count < 1:
-                raise ConfigError(f"study_seeds has {name!r}: {count!r}; expected 1 or more seeds")
-        for study, counts in scale.few_seeds.items():
-            if not isinstance(counts, dict) or not all(isinstance(n, int) and n >= 0 for n in counts.values()):
-                raise ConfigError(f"few_seeds has {study!r}: {counts!r}; expected tasks with 0 or more seeds each")
-        if scale.task_seeds is not None and scale.task_seeds < 0:
-            raise ConfigError(f"task_seeds is {scale.task_seeds}; expected 0 or more, or null for all seeds")
-        return scale
+        return replace(self, **made)
+
+    def __post_init__(self) -> None:
+        check(self)
+        for tasks in (
+            self.diagonal_tasks,
+            self.pruning_tasks,
+            self.pattern_tasks,
+            self.ablation_tasks,
+            self.stage_tasks,
+        ):
+            for task in tasks:
+                find_task(task)
+        for name in ("finetune", "squad"):
+            for setting in getattr(self, name):
+                refuse_unknown(setting, declared(FinetuneConfig), what=f"{name} has no setting")
+
+
+def sizes() -> dict[str, Declared]:
+    """What `--set` may change."""
+    return {name: one for name, one in declared(Scale).items() if name != "name"}
 
 
 SCALES: dict[str, Scale] = {

@@ -89,19 +89,14 @@ def _builtin_tasks(folder: Path) -> Path:
 
 
 def _model(scale: Scale) -> tuple[dict[str, Any], str]:
-    from sparsebert.model.folder_checks import folder_config
-    from sparsebert.model.sources import SCRATCH, model_folder
+    from sparsebert.model.sources import model_folder
+    from sparsebert.training.starting_points import shape_of
 
+    config = shape_of(scale.model)
     if scale.model.startswith("scratch:"):
-        size = scale.model.removeprefix("scratch:")
-        if size not in SCRATCH:
-            raise ConfigError(
-                f"there is no model {scale.model!r}; expected {', '.join(f'scratch:{s}' for s in SCRATCH)}"
-            )
-        shape = {**SCRATCH[size], **scale.shape}
+        shape = {**config, **scale.shape}
         return shape, sha256(canonical_json(shape).encode())
     folder = model_folder(scale.model)
-    config = folder_config(folder)
     names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
     files = sorted(path for path in folder.iterdir() if path.name == "config.json" or path.suffix == ".safetensors")
     digest = canonical_json([[path.name, sha256_of_file(path)] for path in files])

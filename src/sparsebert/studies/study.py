@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sparsebert.errors import ConfigError, RunInterruptedError
+from sparsebert.settings import Count, NotNegative, Positive, check
 from sparsebert.studies.cost import Cost, Estimator, estimator
 from sparsebert.studies.folder import (
     claimed,
@@ -47,19 +48,18 @@ class StudyConfig:
     record: Path | None = None  # where finished runs are recorded
     engine: EngineName = "local"
     address: str | None = None  # of a Ray cluster; None: a local one
-    workers: int | None = None  # processes; None: as many as there are processors for their threads
-    threads: int = 1  # of each run
-    gpus: float = 0.0  # of each run, on a Ray cluster
-    max_hours: float | None = None
-    flops_per_second: float | None = None  # of one slot, for estimates; None: measured
+    workers: Count | None = None  # processes; None: as many as there are processors for their threads
+    threads: Count = 1  # of each run
+    gpus: NotNegative = 0.0  # of each run, on a Ray cluster
+    max_hours: Positive | None = None  # after which it stops, with a checkpoint
+    flops_per_second: Positive | None = None  # of one slot, for estimates; None: measured
     sizes: dict[str, Any] = field(default_factory=dict)  # changes to the scale
 
     def __post_init__(self) -> None:
-        if self.engine not in ("local", "ray"):
-            raise ConfigError(f"there is no engine {self.engine!r}; expected local or ray")
-        if self.threads < 1 or (self.workers is not None and self.workers < 1):
+        check(self)
+        if self.engine == "local" and (self.address is not None or self.gpus):
             raise ConfigError(
-                "a study needs at least one worker with one thread; give --workers and --threads 1 or more"
+                "an address or GPUs are given, which only the engine ray uses; choose it, or leave them out"
             )
 
     @property
@@ -120,6 +120,7 @@ def planned(config: StudyConfig) -> Iterator[Plan]:
     out = config.out.absolute()
     with claimed(out):
         plan = make_plan(config)
+        plan.graph.sources.require()
         description = describe(plan.graph, plan.names)
         write_study(out, description)
         if config.record is not None:
@@ -133,7 +134,6 @@ def _absolute(path: Path | None) -> Path | None:
 
 def run_study(plan: Plan, watcher: Watcher) -> None:
     """Make every missing run."""
-    plan.graph.sources.require()
     missing = {run.id for run in plan.missing}
     take_finished([run for run in plan.graph.runs.values() if run.id not in missing], plan.place)
     make_ready(plan.graph, plan.missing, plan.place)

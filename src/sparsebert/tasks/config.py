@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sparsebert.errors import ConfigError
+from sparsebert.settings import Count, Natural, NotNegative, Positive, Share, check
 from sparsebert.tasks.fitting import Anchoring
 from sparsebert.tasks.table import WARMUP, find_task
 
@@ -15,19 +15,22 @@ class FinetuneConfig:
     task: str
     data: str  # folder with the official folders, builtin:tasks, or hub:NAME
     model: str
-    length: int | None = None  # tokens of an input
-    stride: int | None = None  # tokens by which SQuAD windows move on
-    batch_size: int | None = None  # items of a step
-    num_epochs: float | None = None
-    learning_rate: float = 2e-5
-    weight_decay: float = 0.01
-    warmup: float = WARMUP  # share of the steps
-    max_rows: int | None = None  # training rows, drawn by subset_seed
-    max_dev_rows: int | None = None  # dev rows of each section
+    length: Count | None = None  # tokens of an input
+    stride: Natural | None = None  # tokens by which SQuAD windows move on; 0: no windows
+    batch_size: Count | None = None  # items of a step
+    num_epochs: Positive | None = None  # times over the training rows
+    learning_rate: Positive = 2e-5
+    weight_decay: NotNegative = 0.01
+    warmup: Share = WARMUP  # share of the steps
+    max_rows: Count | None = None  # training rows, drawn by subset_seed
+    max_dev_rows: Count | None = None  # dev rows of each section
     subset_seed: int = 0  # not the run's seed: several seeds train on the same rows
     skip_bad_rows: bool = False
     anchor: Anchoring = "auto"
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def resolved(self) -> "FinetuneConfig":
         """With the task's own settings where none were given."""
@@ -37,13 +40,7 @@ class FinetuneConfig:
             for name in ("length", "stride", "batch_size", "num_epochs")
             if getattr(self, name) is None
         }
-        config = replace(self, **filled)
-        for name in ("length", "batch_size", "num_epochs", "learning_rate"):
-            if not getattr(config, name) > 0:
-                raise ConfigError(f"{name} is {getattr(config, name)!r}; expected a number above 0")
-        if not 0 <= config.warmup <= 1:
-            raise ConfigError(f"warmup is {config.warmup!r}; expected a share of the steps, from 0 to 1")
-        return config
+        return replace(self, **filled)
 
     def determining(self) -> dict[str, Any]:
         """Every setting that a result depends on but the seed, as JSON; files and weights are known by their hashes."""

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from tokenizers import Tokenizer
 
+from sparsebert.errors import ConfigError
 from sparsebert.files import canonical_json, sha256, sha256_of_file
 from sparsebert.model import load_model
 from sparsebert.patterns import Pattern
@@ -23,9 +24,11 @@ from sparsebert.tasks.rows import ChoiceRow, QuestionRow, Row
 from sparsebert.tasks.table import Task, find_task
 from sparsebert.text import load_tokenizer, train_tokenizer, vocabulary_hash
 from sparsebert.training import FitConfig, Result, Watcher, fit
+from sparsebert.training.starting_points import shape_of
 
 logger = logging.getLogger(__name__)
 
+_SCRATCH_POSITIONS = 512  # of a model from scratch
 _SCRATCH_VOCABULARY = 8000  # at most, for a model from scratch: its vocabulary comes from the task's own texts
 
 
@@ -69,12 +72,13 @@ def prepare(
     """
     config = config.resolved()
     task = find_task(config.task)
+    source = source_of(config.model)
+    given = _check_sizes(config, task, source, pattern)
     data = data_folder(config.data, out)
     train, dev = load_rows(config, task, data)
-    source = source_of(config.model)
     tokenizer = tokenizer_for(source, train)
     model = load_task_model(source, task, tokenizer, config.seed)
-    fitted = _fit_pattern(model, pattern, config, task)
+    fitted = _fit_pattern(model, given, config, task)
     length, stride = int(config.length or 0), int(config.stride or 0)
     items = {section: make_items(task, rows, tokenizer, length, stride) for section, rows in dev.items()}
     objective = TaskObjective(
@@ -164,9 +168,25 @@ def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) ->
     return load_model(source, task.head, vocab_size=tokenizer.get_vocab_size(), seed=seed, **changes)
 
 
-def _fit_pattern(model: Any, pattern: Pattern | str | None, config: FinetuneConfig, task: Task) -> Pattern | None:
-    fitted = pattern_for(
-        model.pattern if pattern is None else pattern,
+def _check_sizes(config: FinetuneConfig, task: Task, source: str, pattern: Pattern | str | None) -> Pattern | None:
+    """Before any work: whether the model has positions for the inputs, and the pattern that was asked for."""
+    length, shape = int(config.length or 0), shape_of(source)
+    positions = int(shape.get("max_position_embeddings", _SCRATCH_POSITIONS))
+    if length > positions:
+        raise ConfigError(
+            f"length is {length} but {config.model} has {positions} positions; choose at most {positions}, "
+            f"or extend them first: sparsebert pretrain --length {length}"
+        )
+    if pattern is None:
+        return None
+    heads = int(shape["num_attention_heads"])
+    return pattern_for(pattern, length=length, heads=heads, anchor=config.anchor, what=task.title)
+
+
+def _fit_pattern(model: Any, given: Pattern | None, config: FinetuneConfig, task: Task) -> Pattern | None:
+    """The pattern that was asked for, or the model's own."""
+    fitted = given or pattern_for(
+        model.pattern,
         length=int(config.length or 0),
         heads=int(model.config.num_attention_heads),
         anchor=config.anchor,

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 from sparsebert import gates
 from sparsebert.errors import ConfigError
-from sparsebert.gates import Diagonal
+from sparsebert.gates import Diagonal, preset
 from sparsebert.model import attach, detach
 from sparsebert.patterns import Anchor, Pattern
+from sparsebert.settings import InnerShare, NotNegative, check
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.finetune import prepare
 from sparsebert.training import Result, Watcher, fit
@@ -20,13 +21,15 @@ class TaskGate:
     """The gate of a search on a task; exactly one of sparsity and penalty is given."""
 
     kind: Literal["structured", "unstructured"] = "structured"
-    sparsity: float | None = None  # target
-    penalty: float = 0.0  # lambda of the paper
+    sparsity: InnerShare | None = None  # target
+    penalty: NotNegative = 0.0  # lambda of the paper
     preset: str = "default"
     diagonal: Diagonal = "learned"
     changes: dict[str, Any] = field(default_factory=dict)  # settings that differ from the preset
 
     def __post_init__(self) -> None:
+        check(self)
+        preset(self.preset, **self.changes)
         if (self.sparsity is None) == (self.penalty == 0.0):
             raise ConfigError("a search needs either --sparsity S or --penalty X, one of them")
 

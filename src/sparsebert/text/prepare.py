@@ -83,12 +83,13 @@ def prepare_corpus(
     if not 0 <= seed < 2**63:
         raise ConfigError(f"seed {seed} is out of range; expected 0 <= seed < 2**63")
     _require_vocabulary(model, train_vocab)
+    num_workers = _num_workers(workers)
     with _locked(out):
         if _is_finished(out, plan):
             return TokenStore.open(out)
         _begin(out, plan)
         tokenizer = _tokenizer(out, found, model, train_vocab, skip_bad_lines)
-        return _run(out, found, plan, tokenizer, _num_workers(workers), progress or (lambda _: None))
+        return _run(out, found, plan, tokenizer, num_workers, progress or (lambda _: None))
 
 
 def _share(held_out: float | None, sources: Sequence[Source]) -> float:

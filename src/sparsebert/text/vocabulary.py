@@ -42,7 +42,7 @@ def load_tokenizer(model: str) -> Tokenizer:
     A folder needs a tokenizer.json, or a BERT vocab.txt.
     """
     if model.startswith("scratch:"):
-        raise ConfigError(f"{model} has no vocabulary of its own; train one on the corpus with --train-vocab 30000")
+        raise ConfigError(f"{model} has no vocabulary of its own; prepare the text with --train-vocab 30000")
     folder = _minilm_folder() if model == "minilm" else Path(model)
     if (folder / "tokenizer.json").is_file():
         return read_tokenizer((folder / "tokenizer.json").read_bytes(), str(folder / "tokenizer.json"))
@@ -53,7 +53,7 @@ def load_tokenizer(model: str) -> Tokenizer:
     if model.startswith(".") or folder.is_absolute() or model.count("/") != 1:
         raise ModelError(
             f"there is no model folder {model!r}; expected a folder, a hub id such as google-bert/bert-base-uncased, "
-            "minilm, or scratch:* with --train-vocab"
+            "minilm, or scratch:tiny, scratch:mini, scratch:base"
         )
     return read_tokenizer(_download(model).read_bytes(), model)
 

@@ -3,7 +3,7 @@
 objective(step, micro) -> update (gradients, ranks, AdamW) -> run_folder (metrics) -> checkpoints -> finish
 """
 
-from sparsebert.training.config import FitConfig, fit_fields
+from sparsebert.training.config import FitConfig
 from sparsebert.training.fit import Result, fit
 from sparsebert.training.launch import is_main
 from sparsebert.training.objective import Losses, Objective
@@ -17,7 +17,6 @@ __all__ = [
     "Result",
     "Watcher",
     "fit",
-    "fit_fields",
     "for_this_terminal",
     "is_main",
     "weight_groups",

@@ -176,6 +176,7 @@ class _Loop:
     def _record(self, report: Report) -> None:
         step = self.progress.step
         line = report.as_line(step)
+        self.run.record()
         if self._is_due(step, self.config.evaluate_every):
             line["evaluation"] = dict(self.progress.evaluation)
         self.metrics.write(line)

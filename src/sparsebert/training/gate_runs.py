@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from sparsebert import gates
 from sparsebert.batches import PretrainingBatches
 from sparsebert.errors import ConfigError, FileError
 from sparsebert.files import read_bytes, sha256_of_file
-from sparsebert.gates import Diagonal, Settings
+from sparsebert.gates import Diagonal, Settings, preset
 from sparsebert.patterns import Anchor, Pattern
 from sparsebert.patterns.figures import head_grid, save_figure
-from sparsebert.training.config import FitConfig, fit_fields
+from sparsebert.settings import Count, Declared, InnerShare, NotNegative, ShareBelowOne, check, declared, refuse_unknown
+from sparsebert.training.config import FitConfig
 from sparsebert.training.figures import importance_figure, sparsity_figure
 from sparsebert.training.fingerprint import fingerprint
 from sparsebert.training.fit import Result, fit
@@ -20,11 +21,26 @@ from sparsebert.training.launch import is_main
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.progress import Watcher
 from sparsebert.training.search import SearchObjective
-from sparsebert.training.starting_points import load_for_corpus
+from sparsebert.training.starting_points import load_for_corpus, require_room, shape_of
 
 Kind = Literal["soft", "attention", "structured", "unstructured"]
 # Of the weights: the importance analysis trains them on; a search only lets them follow.
 _WEIGHTS_RATE = {"soft": 3e-4, "attention": 3e-4, "structured": 5e-5, "unstructured": 5e-5}
+# Settings that a kind of run has no use for: given all the same they are a misunderstanding.
+_OF_SEARCH = ("penalty", "sparsity", "preset", "levels", "diagonal")
+_UNUSED_BY: dict[str, tuple[str, ...]] = {
+    "soft": _OF_SEARCH,
+    "attention": (*_OF_SEARCH, "anchor", "head_start"),
+    "structured": ("head_start",),
+    "unstructured": ("head_start",),
+}
+_OF_ENTRIES, _OF_LINES = {"pooled", "symmetric", "entry_share"}, {"border", "path", "explore"}
+_GATE_UNUSED_BY: dict[str, set[str]] = {
+    "soft": _OF_LINES | {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "freezing"},
+    "attention": set(declared(Settings)),
+    "structured": _OF_ENTRIES,
+    "unstructured": _OF_LINES,
+}
 
 
 @dataclass(frozen=True)
@@ -34,38 +50,44 @@ class GateRun:
     kind: Kind
     model: str
     corpus: Path
-    steps: int  # optimiser steps
-    length: int = 128  # tokens in a row
-    batch_size: int = 32  # rows a step, over all ranks
-    learning_rate: float | None = None  # of the weights; None: 3e-4 for importance, 5e-5 for a search
-    weight_decay: float = 0.01
-    dropout: float | None = None  # None: as in the model's own configuration
-    num_held_out: int = 8  # held-out batches of each evaluation
+    steps: Count  # optimiser steps
+    length: Count = 128  # tokens in a row
+    batch_size: Count = 32  # rows a step, over all ranks
+    learning_rate: NotNegative | None = None  # of the weights; None: 3e-4 for importance, 5e-5 for a search
+    weight_decay: NotNegative = 0.01
+    dropout: ShareBelowOne | None = None  # None: as in the model's own configuration
+    num_held_out: Count = 8  # held-out batches of each evaluation
     seed: int = 0
-    penalty: float = 0.0  # lambda of the paper; not with a sparsity
-    sparsity: float | None = None  # target of the search
+    penalty: NotNegative = 0.0  # lambda of the paper; not with a sparsity
+    sparsity: InnerShare | None = None  # target of the search
     preset: str = "default"
-    levels: int = 1  # 2: alpha on batches of its own (first-order DARTS)
+    levels: Literal[1, 2] = 1  # 2: alpha on batches of its own (first-order DARTS)
     diagonal: Diagonal = "learned"
     anchor: Anchor = "position"
-    head_start: float = 0.0  # importance: share of the steps in which only the weights learn
+    head_start: ShareBelowOne = 0.0  # importance: share of the steps in which only the weights learn
     gate: dict[str, Any] = field(default_factory=dict)  # settings that differ from the preset
     fit: dict[str, Any] = field(default_factory=dict)  # settings that differ from the loop's defaults
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise ConfigError(f"kind is {self.kind!r}; expected one of {', '.join(get_args(Kind))}")
-        if self.diagonal not in get_args(Diagonal):
-            raise ConfigError(f"diagonal is {self.diagonal!r}; expected one of {', '.join(get_args(Diagonal))}")
-        if self.levels not in (1, 2):
-            raise ConfigError(f"levels is {self.levels}; expected 1 or 2")
-        if not 0.0 <= self.head_start < 1.0:
-            raise ConfigError(f"head_start is {self.head_start}; expected a share of the steps, from 0 to below 1")
-        is_search = self.kind in ("structured", "unstructured")
-        if is_search and self.sparsity is None and not self.penalty:
+        check(self)
+        defaults = {one.name: one.default for one in fields(self)}
+        for name in _UNUSED_BY[self.kind]:
+            if getattr(self, name) != defaults[name]:
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)}, which a run of kind {self.kind} does not use; leave it out"
+                )
+        for name in _GATE_UNUSED_BY[self.kind] & self.gate.keys():
+            raise ConfigError(f"{name} is given, which a run of kind {self.kind} does not use; leave it out")
+        if self.is_search and self.sparsity is None and not self.penalty:
             raise ConfigError("a search needs --sparsity S or --penalty X; without either nothing would be dropped")
-        if is_search and self.sparsity is not None and self.penalty:
+        if self.is_search and self.sparsity is not None and self.penalty:
             raise ConfigError("both --sparsity and --penalty are given; a target sets the penalty, so leave one out")
+        preset(self.preset, **self.gate)
+        self.fit_config()
+
+    @property
+    def is_search(self) -> bool:
+        return self.kind in ("structured", "unstructured")
 
     def fit_config(self) -> FitConfig:
         # Two micro-batches: the run on one process and the run on two ranks are then the same run.
@@ -75,20 +97,20 @@ class GateRun:
 
 def resolve(given: dict[str, Any], others: dict[str, Any]) -> GateRun:
     """Options as given, and others that may be settings of the run, of its gate or of the loop."""
-    own = {one.name for one in fields(GateRun)} - {"gate", "fit"}
-    of_gate = {one.name for one in fields(Settings)}
     values: dict[str, Any] = {"gate": {}, "fit": {}}
     for name, value in {**others, **given}.items():
-        if name in own:
+        refuse_unknown(name, run_settings())
+        if name in declared(GateRun):
             values[name] = value
-        elif name in of_gate:
-            values["gate"][name] = value
-        elif name in fit_fields():
-            values["fit"][name] = value
         else:
-            known = ", ".join(sorted((own | of_gate | fit_fields()) - {"corpus", "kind"}))
-            raise ConfigError(f"there is no setting {name!r}; expected one of {known}")
+            values["gate" if name in declared(Settings) else "fit"][name] = value
     return GateRun(**values)
+
+
+def run_settings() -> dict[str, Declared]:
+    """Every setting of a run, of its gate and of the loop."""
+    own = {name: one for name, one in declared(GateRun).items() if name not in ("gate", "fit")}
+    return {**declared(FitConfig), **declared(Settings), **own}
 
 
 def run_gate(run: GateRun, out: Path, progress: Watcher | None = None) -> Result:
@@ -97,7 +119,7 @@ def run_gate(run: GateRun, out: Path, progress: Watcher | None = None) -> Result
     objective = _objective(run, store)
     weights = fingerprint(objective.pretraining.model)
     settings = {
-        "command": "importance" if run.kind in ("soft", "attention") else "search",
+        "command": "search" if run.is_search else "importance",
         **{one.name: getattr(run, one.name) for one in fields(GateRun) if one.name not in ("corpus", "fit", "seed")},
         "corpus_sha256": sha256_of_file(store.path / "manifest.json"),
         "weights_sha256": weights,
@@ -111,12 +133,12 @@ def run_gate(run: GateRun, out: Path, progress: Watcher | None = None) -> Result
 
 
 def figures_of(run: GateRun) -> tuple[str, ...]:
-    return ("importance.png",) if run.kind in ("soft", "attention") else ("pattern.png", "sparsity.png")
+    return ("pattern.png", "sparsity.png") if run.is_search else ("importance.png",)
 
 
 def draw(run: GateRun, out: Path) -> None:
     """The figures of a finished run."""
-    if run.kind in ("soft", "attention"):
+    if not run.is_search:
         words = "learned importance P" if run.kind == "soft" else "trained attention maps"
         title = f"{words}, mean over heads after normalisation"
         save_figure(importance_figure(load_importance(out), title), out / "importance.png")
@@ -143,17 +165,15 @@ def _store(run: GateRun) -> Any:
 
 
 def _objective(run: GateRun, store: Any) -> Any:
+    shape = shape_of(run.model)
+    require_room(shape, run.batch_size // run.fit_config().micro_batches, run.length)
+    # The gate comes before the weights: a size it cannot have is found out at once.
+    gate = _gate(run, int(shape["num_attention_heads"]))
     pretraining = _pretraining(run, store)
-    if run.kind == "attention":
+    if gate is None:
         return AttentionObjective(pretraining, seed=run.seed)
-    heads = pretraining.model.config.num_attention_heads
-    common: dict[str, Any] = {"steps": run.steps, "seed": run.seed, "anchor": run.anchor, **run.gate}
-    if run.kind == "soft":
-        gate_from = int(run.head_start * run.steps)
-        soft = gates.Soft(run.length, heads, **common)
-        return ImportanceObjective(pretraining, soft, seed=run.seed, gate_from=gate_from)
-    cls = gates.Structured if run.kind == "structured" else gates.Unstructured
-    gate = cls(run.length, heads, sparsity=run.sparsity, penalty=run.penalty, settings=run.preset, **common)
+    if isinstance(gate, gates.Soft):
+        return ImportanceObjective(pretraining, gate, seed=run.seed, gate_from=int(run.head_start * run.steps))
     return SearchObjective(
         pretraining,
         gate,
@@ -161,6 +181,17 @@ def _objective(run: GateRun, store: Any) -> Any:
         gate_batches=_batches(run, store, run.seed + 1) if run.levels == 2 else None,
         diagonal=run.diagonal,
     )
+
+
+def _gate(run: GateRun, heads: int) -> gates.Gate | None:
+    """What is learned; None: attention maps need no gate."""
+    common: dict[str, Any] = {"steps": run.steps, "seed": run.seed, "anchor": run.anchor, **run.gate}
+    if run.kind == "attention":
+        return None
+    if run.kind == "soft":
+        return gates.Soft(run.length, heads, **common)
+    cls = gates.Structured if run.kind == "structured" else gates.Unstructured
+    return cls(run.length, heads, sparsity=run.sparsity, penalty=run.penalty, settings=run.preset, **common)
 
 
 def _pretraining(run: GateRun, store: Any) -> PretrainingObjective:

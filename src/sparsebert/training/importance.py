@@ -89,7 +89,13 @@ def importance_of(gate: gates.Gate) -> Float[np.ndarray, "heads n n"]:
 def load_importance(run: Path) -> Float[np.ndarray, "heads n n"]:
     """P, or the averaged attention maps, of a finished importance run."""
     if (run / "gate.safetensors").is_file():
-        return importance_of(gates.load(run / "gate.safetensors"))
+        gate = gates.load(run / "gate.safetensors")
+        if not isinstance(gate, Soft):
+            raise FileError(
+                f"{run} is a search, which has found its pattern already (pattern.safetensors); "
+                "expected a finished importance run"
+            )
+        return importance_of(gate)
     if not (run / ATTENTION).is_file():
         raise FileError(f"{run} holds neither gate.safetensors nor {ATTENTION}; expected a finished importance run")
     tensors, about = open_sealed_tensors(read_bytes(run / ATTENTION), run / ATTENTION)

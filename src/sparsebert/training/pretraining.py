@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from sparsebert.batches import PretrainingBatch, PretrainingBatches
+from sparsebert.errors import ConfigError
 from sparsebert.model.saving import save_model
 from sparsebert.text import TokenStore
 from sparsebert.training.launch import local_share, sum_over_ranks
@@ -60,6 +61,8 @@ class PretrainingObjective(Objective):
         tokenizer: Tokenizer | None = None,  # saved beside the model
     ) -> None:
         super().__init__()
+        if num_held_out < 1:
+            raise ConfigError(f"num_held_out is {num_held_out}; a loss needs at least one held-out batch")
         self.model, self.batches, self.held_out = model, batches, held_out
         self.num_held_out, self.learning_rate, self.weight_decay = num_held_out, learning_rate, weight_decay
         self.tokenizer = tokenizer

@@ -30,6 +30,7 @@ class RunFolder:
         self.folder = folder
         self.metrics = folder / "metrics.jsonl"
         self.checkpoints = folder / "checkpoints"
+        self._description: dict[str, Any] | None = None  # what run.json will hold
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
@@ -48,18 +49,27 @@ class RunFolder:
             os.close(descriptor)
 
     def begin(self, config: FitConfig, settings: Mapping[str, Any], ranks: int) -> int:
-        """Write run.json, or hold a resumed run to it; the number of threads to compute with."""
+        """Hold a resumed run to its run.json; the number of threads to compute with.
+
+        A new run gets its run.json from record(): a start that fails must not bind the next one to its settings.
+        """
         sweep(self.folder)
         description = {"settings": dict(settings), "fit": config.as_json(), "environment": environment(ranks)}
         path = self.folder / "run.json"
         if not path.exists():
-            write_json(path, description)
+            self._description = description
             return torch.get_num_threads()
         found = read_json(path)
         if not isinstance(found, dict) or not isinstance(found.get("fit"), dict):
             raise FileError(f"{path} does not describe a run; use another --out folder")
         _refuse_changes(path, found, description)
         return _compare_environment(path, found.get("environment", {}), description["environment"])
+
+    def record(self) -> None:
+        """Write run.json where there is none: a first step worked, and what follows belongs to these settings."""
+        if self._description is not None:
+            write_json(self.folder / "run.json", self._description)
+            self._description = None
 
     def result(self) -> dict[str, Any] | None:
         """result.json, which is written last of all; None: the run is not finished."""

@@ -3,10 +3,31 @@
 import logging
 from typing import Any
 
+from sparsebert.memory import require_memory
 from sparsebert.model import extend_positions, load_model
+from sparsebert.model.folder_checks import folder_config
+from sparsebert.model.sources import SCRATCH, model_folder, scratch_config
 from sparsebert.text import TokenStore, load_tokenizer, vocabulary_hash
 
 logger = logging.getLogger(__name__)
+
+_VALUES_A_LAYER = 8  # hidden states, at the very least, that a layer keeps of every token for the backward pass
+
+
+def shape_of(model: str) -> dict[str, Any]:
+    """Width, layers, heads ... as in a BERT configuration, without the weights."""
+    if not model.startswith("scratch:"):
+        return folder_config(model_folder(model))
+    scratch_config(model, vocab_size=1)  # refuses a size that there is none of
+    return SCRATCH[model.removeprefix("scratch:")]
+
+
+def require_room(shape: dict[str, Any], rows: int, length: int) -> None:
+    """Refuse batches that cannot be trained on in this machine's memory; rows: of one micro-batch."""
+    width, layers = int(shape["hidden_size"]), int(shape["num_hidden_layers"])
+    values = length * width * (1 + rows * layers * _VALUES_A_LAYER)
+    what = f"a step of {rows} rows of {length} tokens"
+    require_memory(4.0 * values, what, "choose a smaller length or batch_size, or more micro_batches")
 
 
 def load_for_corpus(

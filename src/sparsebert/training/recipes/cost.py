@@ -4,8 +4,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sparsebert.model.sources import SCRATCH
-
 _PREDICTED = 0.15  # share of the tokens that are predicted
 _TRAINING_PASSES = 3  # the backward pass costs twice the forward pass
 _SECONDS_PER_DAY = 86_400.0
@@ -53,11 +51,6 @@ def cost_of(
     tokens = float(num_steps) * batch_size * length
     flops = tokens * flops_per_token(shape, vocab_size, length, density)
     return Cost(num_steps, tokens, flops, flops_per_second, density)
-
-
-def scratch_shape(model: str) -> dict[str, Any] | None:
-    """The shape of scratch:tiny, scratch:mini or scratch:base; None for a model that must be opened to know."""
-    return SCRATCH.get(model.removeprefix("scratch:")) if model.startswith("scratch:") else None
 
 
 def measured_flops(seconds: float = 0.5) -> float:
