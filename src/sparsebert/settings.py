@@ -108,9 +108,10 @@ def refuse_unknown(
     if name in known:
         return
     close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {close[0]}? " if close else ""
+    if close:
+        raise error(f"{what} {name!r}; did you mean {close[0]}?")
     choice = f"expected one of {', '.join(sorted(known))}" if known else "there is none to choose from"
-    raise error(f"{what} {name!r}; {hint}{choice}")
+    raise error(f"{what} {name!r}; {choice}")
 
 
 def fits(value: object, kind: Any) -> bool:
@@ -220,11 +221,8 @@ def words(kind: Any) -> str:
         is_any = origin is Sequence or inner[-1] is Ellipsis
         return f"a list, each {words(inner[0])}" if is_any else f"{len(inner)} values, each {words(inner[0])}"
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text", NoneType: "none"}
-    names |= {
-        dict: "a JSON object" + (f", each value {words(inner[1])}" if inner else ""),
-        Path: "a path",
-        Any: "any value",
-    }
+    values = f", each value {words(inner[1])}" if inner and inner[-1] is not Any else ""
+    names |= {dict: f"a JSON object{values}", Path: "a path", Any: "any value"}
     return names.get(origin, getattr(origin, "__name__", str(origin))) + limits
 
 

@@ -160,11 +160,11 @@ def _pattern(run: PretrainingRun, heads: int) -> Any:
 def _objective(run: PretrainingRun, store: "TokenStore") -> "PretrainingObjective":
     from sparsebert.batches import PretrainingBatches
     from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
-    from sparsebert.training.starting_points import load_for_corpus, require_room, shape_of
+    from sparsebert.training.starting_points import check_batch, load_for_corpus, shape_of
 
     # Sizes and the pattern come before the weights: what cannot be is found out at once.
     shape = shape_of(run.model)
-    require_room(shape, run.batch_size // run.fit_config().micro_batches, run.length)
+    check_batch(shape, run.fit_config(), run.batch_size, run.length)
     pattern = None if run.pattern is None else _pattern(run, int(shape["num_attention_heads"]))
     model = load_for_corpus(run.model, store, run.length, seed=run.seed, dropout=run.dropout)
     if pattern is not None:

@@ -20,6 +20,7 @@ def same_heads(builder: str, length: int, heads: int, entries: Callable[[], Entr
     """A pattern whose heads are all alike, with the rule that rebuilds it."""
     check_size(builder, length, heads)
     one = entries()
+    _require_heads(builder, length, heads, len(one))
     rule = {"builder": builder, "heads": heads, "arguments": arguments}
     return Pattern.from_entries(length, [one] * heads, rule=rule)
 
@@ -34,7 +35,12 @@ def drawn_heads(
 ) -> Pattern:
     """A pattern whose heads are drawn apart, with the rule that rebuilds it."""
     check_size(builder, length, heads)
-    drawn = [entries(draws.generator(seed, f"patterns/{builder}", row=head)) for head in range(heads)]
+
+    def draw(head: int) -> Entries:
+        return entries(draws.generator(seed, f"patterns/{builder}", row=head))
+
+    _require_heads(builder, length, heads, len(draw(0)) if heads > 1 else 0)
+    drawn = [draw(head) for head in range(heads)]
     rule = {"builder": builder, "heads": heads, "arguments": {"seed": seed, **arguments}}
     return Pattern.from_entries(length, drawn, rule=rule)
 
@@ -53,8 +59,14 @@ def at_least(builder: str, name: str, value: int, least: int) -> int:
 def require_room(builder: str, length: int, heads: int, entries: Callable[[], float]) -> None:
     """Called before a builder makes so many entries of one head, each a number of eight bytes."""
     check_size(builder, length, heads)
-    what = f"{builder} of length {length} keeps {entries():,.0f} entries a head and"
+    what = f"{builder} of length {length}, {entries():,.0f} entries a head while it is built,"
     require_memory(8.0 * entries(), what, "choose a shorter length, or a sparser pattern", PatternError)
+
+
+def _require_heads(builder: str, length: int, heads: int, entries: int) -> None:
+    """What a pattern holds in the end: where each row starts, and the keys."""
+    what = f"{builder} of length {length} with {heads} heads"
+    require_memory(heads * (8.0 * length + 4.0 * entries), what, "choose fewer heads", PatternError)
 
 
 def full(length: int, heads: int = 1) -> Pattern:

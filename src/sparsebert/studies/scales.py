@@ -1,6 +1,7 @@
 """How large the runs of a study are: smoke (does it all work), laptop (CPU hours), paper (the paper's own sizes)."""
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
 from sparsebert.errors import ConfigError
@@ -112,15 +113,9 @@ class Scale:
 
     def __post_init__(self) -> None:
         check(self)
-        for tasks in (
-            self.diagonal_tasks,
-            self.pruning_tasks,
-            self.pattern_tasks,
-            self.ablation_tasks,
-            self.stage_tasks,
-        ):
-            for task in tasks:
-                find_task(task)
+        lists = (self.diagonal_tasks, self.pruning_tasks, self.pattern_tasks, self.ablation_tasks, self.stage_tasks)
+        for task in chain.from_iterable(lists):
+            find_task(task)
         for name in ("finetune", "squad"):
             for setting in getattr(self, name):
                 refuse_unknown(setting, declared(FinetuneConfig), what=f"{name} has no setting")

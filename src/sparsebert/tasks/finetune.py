@@ -24,7 +24,7 @@ from sparsebert.tasks.rows import ChoiceRow, QuestionRow, Row
 from sparsebert.tasks.table import Task, find_task
 from sparsebert.text import load_tokenizer, train_tokenizer, vocabulary_hash
 from sparsebert.training import FitConfig, Result, Watcher, fit
-from sparsebert.training.starting_points import shape_of
+from sparsebert.training.starting_points import shape_of, source_of
 
 logger = logging.getLogger(__name__)
 
@@ -148,12 +148,6 @@ def _texts(rows: Sequence[Row]) -> Iterator[str]:
         else:
             yield row.first
             yield row.second or ""
-
-
-def source_of(model: str) -> str:
-    """A run folder stands for the model in it."""
-    inside = Path(model) / "model"
-    return str(inside) if (inside / "config.json").is_file() else model
 
 
 def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) -> Any:

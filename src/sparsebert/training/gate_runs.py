@@ -21,7 +21,7 @@ from sparsebert.training.launch import is_main
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.progress import Watcher
 from sparsebert.training.search import SearchObjective
-from sparsebert.training.starting_points import load_for_corpus, require_room, shape_of
+from sparsebert.training.starting_points import check_batch, load_for_corpus, shape_of
 
 Kind = Literal["soft", "attention", "structured", "unstructured"]
 # Of the weights: the importance analysis trains them on; a search only lets them follow.
@@ -166,7 +166,7 @@ def _store(run: GateRun) -> Any:
 
 def _objective(run: GateRun, store: Any) -> Any:
     shape = shape_of(run.model)
-    require_room(shape, run.batch_size // run.fit_config().micro_batches, run.length)
+    check_batch(shape, run.fit_config(), run.batch_size, run.length)
     # The gate comes before the weights: a size it cannot have is found out at once.
     gate = _gate(run, int(shape["num_attention_heads"]))
     pretraining = _pretraining(run, store)

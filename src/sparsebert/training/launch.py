@@ -80,6 +80,11 @@ def is_main() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
+def num_ranks() -> int:
+    """As many as torchrun started, whether they have joined or not."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def sum_over_ranks(value: float) -> float:
     """A number added up over the ranks of the run that is under way, from within an objective's forward()."""
     if not distributed.is_initialized():
@@ -101,7 +106,7 @@ def local_share(micro_batches: int) -> range:
 @contextlib.contextmanager
 def joined(peer_timeout: float) -> Iterator[Ranks]:
     """Meet the other ranks, if torchrun started any, and part from them in good order."""
-    count, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    count, rank = num_ranks(), int(os.environ.get("RANK", "0"))
     device = _device()
     if count == 1:
         yield Ranks(0, 1, device)

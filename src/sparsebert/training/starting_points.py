@@ -1,29 +1,45 @@
 """A model to pre-train on a corpus: any source, checked against the corpus's vocabulary and the length of its rows."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
+from sparsebert.errors import ConfigError
 from sparsebert.memory import require_memory
 from sparsebert.model import extend_positions, load_model
 from sparsebert.model.folder_checks import folder_config
 from sparsebert.model.sources import SCRATCH, model_folder, scratch_config
 from sparsebert.text import TokenStore, load_tokenizer, vocabulary_hash
+from sparsebert.training.config import FitConfig
+from sparsebert.training.launch import num_ranks
 
 logger = logging.getLogger(__name__)
 
 _VALUES_A_LAYER = 8  # hidden states, at the very least, that a layer keeps of every token for the backward pass
 
 
+def source_of(model: str) -> str:
+    """A run folder stands for the model in it."""
+    inside = Path(model) / "model"
+    return str(inside) if (inside / "config.json").is_file() else model
+
+
 def shape_of(model: str) -> dict[str, Any]:
     """Width, layers, heads ... as in a BERT configuration, without the weights."""
     if not model.startswith("scratch:"):
-        return folder_config(model_folder(model))
+        return folder_config(model_folder(source_of(model)))
     scratch_config(model, vocab_size=1)  # refuses a size that there is none of
     return SCRATCH[model.removeprefix("scratch:")]
 
 
-def require_room(shape: dict[str, Any], rows: int, length: int) -> None:
-    """Refuse batches that cannot be trained on in this machine's memory; rows: of one micro-batch."""
+def check_batch(shape: dict[str, Any], config: FitConfig, batch_size: int, length: int) -> None:
+    """Refuse batches that the loop cannot cut, or that cannot be trained on in this machine's memory."""
+    parts = config.for_ranks(num_ranks()).micro_batches
+    if batch_size % parts:
+        raise ConfigError(
+            f"a batch of {batch_size} rows cannot be cut into {parts} micro-batches; choose a multiple of {parts} rows"
+        )
+    rows = batch_size // parts
     width, layers = int(shape["hidden_size"]), int(shape["num_hidden_layers"])
     values = length * width * (1 + rows * layers * _VALUES_A_LAYER)
     what = f"a step of {rows} rows of {length} tokens"
@@ -43,8 +59,9 @@ def load_for_corpus(
     if model.startswith("scratch:"):
         changes = {"max_position_embeddings": max(length, 512), **config_changes}
         return load_model(model, "pretraining", vocab_size=store.vocab_size, seed=seed, **changes)
-    store.require_vocabulary(vocabulary_hash(load_tokenizer(model)), model)
-    loaded = load_model(model, "pretraining", seed=seed, **config_changes)
+    source = source_of(model)
+    store.require_vocabulary(vocabulary_hash(load_tokenizer(source)), model)
+    loaded = load_model(source, "pretraining", seed=seed, **config_changes)
     if length > loaded.config.max_position_embeddings:
         logger.info("positions extended from %d to %d", loaded.config.max_position_embeddings, length)
         extend_positions(loaded, length)
