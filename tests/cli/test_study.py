@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sparsebert.cli import app
-from sparsebert.errors import ConfigError, StudyError
+from sparsebert.errors import ConfigError, GateError, StudyError
 from sparsebert.files import read_json
 
 FEW = ["--set", "stage_sparsities=[0.9]", "--set", 'stage_tasks=["rte"]', "--workers", "1", "--device-flops", "1e10"]
@@ -53,6 +53,12 @@ def test_mistakes_are_refused_by_name(tmp_path: Path) -> None:
         _study("stages", "--set", "speed=1", "--out", str(tmp_path))
     with pytest.raises(ConfigError, match="workers is 0; expected a whole number of at least 1"):
         _study("stages", "--workers", "0", "--out", str(tmp_path))
+
+
+def test_a_sparsity_beyond_the_border_is_refused_before_any_run(tmp_path: Path) -> None:
+    with pytest.raises(GateError, match="cannot be reached"):
+        _study("stages", "--set", "length=16", "--device-flops", "1e9", "--out", str(tmp_path))
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 import pytest
 
 from sparsebert import patterns
+from sparsebert.errors import PatternError
 
 LENGTHS = (16, 64, 128, 256, 512)
 
@@ -110,3 +111,20 @@ def test_a_star_for_very_long_inputs_costs_what_it_keeps() -> None:
     pattern = patterns.star(65_536, heads=12)
     assert pattern.kept == 12 * (5 * 65_536 - 6)
     assert pattern.keys.nbytes + pattern.row_starts.nbytes < 32 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("window", {"radius": "abc"}),
+        ("strided", {"stride": 1.5}),
+        ("fixed", {"summary": -1}),
+        ("random", {"sparsity": "most"}),
+        ("longformer", {"globals_at": [200]}),
+        ("longformer", {"num_globals": -1}),
+        ("big_bird", {"num_random": True}),
+    ],
+)
+def test_an_argument_that_cannot_be_is_refused_by_name(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(PatternError, match=f"{name} was given {next(iter(arguments))}="):
+        patterns.named(name, 128, **arguments)

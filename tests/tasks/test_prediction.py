@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsebert
-from sparsebert.errors import TaskError
+from sparsebert.errors import FileError, TaskError
 from sparsebert.files import read_json, write_json
 from sparsebert.tasks.inputs import read_inputs, read_lines
 from sparsebert.tasks.prediction import Predictor
@@ -209,3 +209,9 @@ def test_a_labelled_file_is_scored(tiny_run: Runs, builtin_data: Path) -> None:
     unlabelled = builtin_data / "glue" / "RTE" / "test.tsv"
     with pytest.raises(TaskError, match="3 columns"):
         read_inputs(unlabelled, find_task("rte"), labelled=True)
+
+
+@pytest.mark.parametrize("name", ["nope", "."])
+def test_a_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="cannot read"):
+        read_inputs(tmp_path / name, find_task("sst2"))

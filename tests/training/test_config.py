@@ -16,6 +16,10 @@ from sparsebert.training import FitConfig
         ("checkpoint_every", "often"),
         ("peer_timeout", float("nan")),
         ("max_skipped", True),
+        ("warmup_steps", 6),
+        ("betas", (0.9, 1.0)),
+        ("betas", 0.9),
+        ("num_steps", 2.5),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_name(setting: str, value: object) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from sparsebert.errors import ConfigError, FileError, RunInterruptedError, TrainingError
+from sparsebert.files import read_json
 from sparsebert.training import Losses, Objective, fit, precision
 from sparsebert.training.run_folder import RunFolder
 from tests.training.cases import Regression, outcome, short_fit
@@ -244,3 +245,15 @@ def test_bfloat16_trains_with_float32_weights(tmp_path: Path, processor: Any) ->
     objective = Regression()
     fit(objective, short_fit(num_steps=2, precision="bfloat16"), tmp_path)
     assert all(parameter.dtype == torch.float32 for parameter in objective.parameters())
+
+
+def test_a_first_step_that_fails_does_not_bind_the_next_start(tmp_path: Path) -> None:
+    class Broken(Regression):
+        def forward(self, step: int, micro: int) -> Losses:
+            raise ConfigError("this batch cannot be")
+
+    with pytest.raises(ConfigError, match="cannot be"):
+        fit(Broken(), short_fit(num_steps=2), tmp_path, settings={"rate": "abc"})
+    assert not (tmp_path / "run.json").exists()
+    fit(Regression(), short_fit(num_steps=2), tmp_path, settings={"rate": 0.05})
+    assert read_json(tmp_path / "run.json")["settings"] == {"rate": 0.05}

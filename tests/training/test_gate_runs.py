@@ -145,6 +145,14 @@ def test_two_levels_move_alpha_by_batches_of_its_own(docs_corpus: Path, tmp_path
         {"sparsity": 0.999},
         {"sparsity": 0.9, "kind": "banded"},
         {"kind": "soft", "head_start": 1.0},
+        {"kind": "soft", "sparsity": 0.9},
+        {"kind": "soft", "border": False},
+        {"kind": "attention", "rate": 0.1},
+        {"sparsity": 0.9, "num_held_out": 0},
+        {"sparsity": 0.9, "rate": -1.0},
+        {"sparsity": 0.9, "stiffness": -1.0},
+        {"sparsity": 0.9, "pooled": "maybe"},
+        {"sparsity": 0.9, "head_start": 0.5},
     ],
 )
 def test_settings_that_cannot_be_are_refused(docs_corpus: Path, tmp_path: Path, changes: dict[str, Any]) -> None:

@@ -36,8 +36,10 @@ def demo(
     from sparsebert.text import prepare_corpus
     from sparsebert.training.categories import tabulate
     from sparsebert.training.importance import load_importance
+    from sparsebert.training.starting_points import shape_of
 
     require_folder(out)
+    shape_of(model)  # refuses a model that is not there
     say_what_happens()
     common = {"corpus": out / "corpus", "length": length, "batch_size": batch_size, "seed": seed}
     learning = _run_of(kind="soft", model=model, steps=importance_steps, **common)

@@ -59,11 +59,13 @@ def say_what_happens() -> None:
     logging.basicConfig(level=logging.INFO if is_main() else logging.ERROR, format="%(message)s")
 
 
-def require_folder(path: Path) -> None:
-    """Refuse an --out that cannot become a folder, before there is anything to put into it."""
+def require_folder(path: Path | None, option: str = "--out") -> None:
+    """Refuse what cannot become a folder, before there is anything to put into it."""
+    if path is None:
+        return
     blocked = next((one for one in (path, *path.parents) if one.exists() and not one.is_dir()), None)
     if blocked is not None:
-        raise FileError(f"{blocked} is a file; --out {path} must be a folder, so choose another name")
+        raise FileError(f"{blocked} is a file; {option} {path} must be a folder, so choose another name")
 
 
 def require_file(path: Path | None, option: str = "--out") -> None:

@@ -71,6 +71,10 @@ def pretrain(
         "seed": seed,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
+    is_built = pattern is not None and not Path(pattern).is_file()
+    for pair in set_ or []:
+        if pair.startswith("pattern.") and not is_built:
+            raise ConfigError(f"--set was given {pair!r}, but --pattern names no builder that it could apply to")
     others = read_settings(set_, run_settings(pattern), options_of(pretrain, num_steps="--steps"))
     run = resolve(chosen, recipe, others)
     if dry_run:

@@ -69,6 +69,7 @@ def study(
     from sparsebert.studies.study import StudyConfig, make_plan, planned
 
     require_folder(out)
+    require_folder(record, "--record")
     sizes: dict[str, Any] = read_settings(set_, known_sizes(), options_of(study))
     sizes |= {} if seeds is None else {"seeds": seeds}
     config = StudyConfig(

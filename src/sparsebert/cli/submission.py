@@ -21,11 +21,15 @@ def submission(
 
     Example: sparsebert submission runs/cola runs/rte --data DIR --out glue.zip
     """
+    from tempfile import TemporaryDirectory
+
     from sparsebert.cli.options import require_file
+    from sparsebert.tasks.finetune import data_folder
     from sparsebert.tasks.submission import write_submission
 
     require_file(out)
-    written = write_submission(runs, data, out, max_rows=max_rows)
+    with TemporaryDirectory() as folder:
+        written = write_submission(runs, data_folder(data, Path(folder)), out, max_rows=max_rows)
     for name, rows in sorted(written.files.items()):
         typer.echo(f"{name}: {rows:,} rows")
     for note in written.notes:

@@ -60,8 +60,7 @@ def theory(
     from sparsebert.cli.options import require_folder
     from sparsebert.errors import ConfigError
 
-    if out is not None:
-        require_folder(out)
+    require_folder(out)
     if pattern is None and length is not None:
         raise ConfigError("--length was given without --pattern; the proof has --tokens, so leave it out")
     if pattern is not None:

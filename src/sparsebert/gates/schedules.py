@@ -29,7 +29,9 @@ class Schedule:
     def from_json(cls, value: Any) -> "Schedule":
         """A number stays as it is over all steps; a list holds the fields in their order."""
         try:
-            return cls(*value) if isinstance(value, list | tuple) else constant(value + 0.0)
+            if isinstance(value, list | tuple):
+                return cls(*value)
+            return constant(value if isinstance(value, bool) else value + 0.0)
         except (GateError, TypeError) as error:
             raise ValueError(f"{value!r} spells no schedule") from error
 

@@ -3,6 +3,7 @@
 docs/decisions/gate-presets.md says why each preset is as it is.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -64,6 +65,18 @@ PRESETS: dict[str, Settings] = {
     # The released code forgets to force the border, and saves whatever its last random draw was.
     "official": replace(_PAPER, border=False, freezing="sample"),
 }
+
+
+# Settings that one kind of gate has no use for: given all the same they are a misunderstanding.
+_OF_ENTRIES, _OF_LINES = {"pooled", "symmetric", "entry_share"}, {"border", "path", "explore"}
+_OF_SAMPLES = {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "freezing"}
+_UNUSED_BY = {"structured": _OF_ENTRIES, "unstructured": _OF_LINES, "soft": _OF_LINES | _OF_SAMPLES}
+
+
+def refuse_unused(kind: str, changes: Mapping[str, Any]) -> None:
+    """Refuse changes that a kind of gate would take without a word and without an effect."""
+    for name in sorted(_UNUSED_BY.get(kind, set()) & changes.keys()):
+        raise GateError(f"{name} is given, which a gate of kind {kind} does not use; leave it out")
 
 
 def preset(name: str, **changes: Any) -> Settings:

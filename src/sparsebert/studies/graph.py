@@ -8,7 +8,6 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from sparsebert.errors import ConfigError
 from sparsebert.gates import Soft, Structured, preset
 from sparsebert.studies.runs import Condition, Run, Stage
 from sparsebert.studies.scales import Scale
@@ -109,8 +108,6 @@ class Graph:
 
     def _pretraining(self, steps: int, rate: float) -> dict[str, Any]:
         scale = self.scale
-        if steps < 1:
-            raise ConfigError("a run of 0 steps trains nothing; set base_steps, importance_steps ... to 1 or more")
         return {
             "steps": steps,
             "warmup_steps": round(scale.warmup * steps),

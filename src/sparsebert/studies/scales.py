@@ -65,10 +65,10 @@ class Scale:
     micro_batches: Count = 1
     # A run starts from the base run ("continued"), or is a whole pre-training of its own, as in the paper ("whole").
     pretraining: Literal["continued", "whole"] = "continued"
-    base_steps: Natural = 0
-    importance_steps: Natural = 0
-    search_steps: Natural = 0
-    adapt_steps: Natural = 0
+    base_steps: Count = 1
+    importance_steps: Count = 1
+    search_steps: Count = 1
+    adapt_steps: Count = 1
     settle_steps: Natural = 0  # in whole pre-training: under a learned or pruned pattern, from the weights it came with
     warmup: Share = 0.1  # share of the steps
     learning_rate: Positive = 1e-4
@@ -113,6 +113,13 @@ class Scale:
 
     def __post_init__(self) -> None:
         check(self)
+        if self.batch_size % self.micro_batches:
+            raise ConfigError(
+                f"a batch of {self.batch_size} rows cannot be cut into {self.micro_batches} micro-batches; "
+                f"choose a multiple of {self.micro_batches} rows"
+            )
+        if self.pretraining == "whole" and not self.settle_steps:
+            raise ConfigError("settle_steps is 0; in whole pre-training a found pattern needs at least 1")
         lists = (self.diagonal_tasks, self.pruning_tasks, self.pattern_tasks, self.ablation_tasks, self.stage_tasks)
         for task in chain.from_iterable(lists):
             find_task(task)

@@ -6,6 +6,7 @@ from typing import Any
 
 from sparsebert.errors import ConfigError
 from sparsebert.files import canonical_json, sha256, sha256_of_file
+from sparsebert.settings import Count, fits, refuse_unknown
 from sparsebert.studies.scales import OFFICIAL_ROWS, Scale
 
 _BUILTIN_TEXT = "builtin:python-docs"
@@ -52,17 +53,18 @@ class Sources:
 def find_sources(scale: Scale, tasks: list[str], out: Path, corpus: Path | None, data: Path | None) -> Sources:
     """Use what is given; make the built-in text and tasks inside the study folder where nothing is."""
     may_make = scale.name != "paper"
+    shape, model_hash = _model(scale)  # first: whatever cannot be used is refused before anything is made
     if corpus is None and may_make:
         corpus = _builtin_corpus(scale, out / "corpus")
+    vocab_size = _vocab_size(scale, corpus)
     if data is None and may_make:
         data = _builtin_tasks(out / "data")
-    shape, model_hash = _model(scale)
     return Sources(
         model=scale.model,
         shape=shape,
         corpus=corpus,
         data=data,
-        vocab_size=_vocab_size(scale, corpus),
+        vocab_size=vocab_size,
         model_sha256=model_hash,
         corpus_sha256=None if corpus is None else sha256_of_file(corpus / "manifest.json"),
         task_sha256={task: None if data is None else task_hash(task, data) for task in sorted(tasks)},
@@ -95,6 +97,7 @@ def _model(scale: Scale) -> tuple[dict[str, Any], str]:
     config = shape_of(scale.model)
     if scale.model.startswith("scratch:"):
         shape = {**config, **scale.shape}
+        _check_shape(shape)
         return shape, sha256(canonical_json(shape).encode())
     folder = model_folder(scale.model)
     names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
@@ -103,12 +106,25 @@ def _model(scale: Scale) -> tuple[dict[str, Any], str]:
     return {name: config[name] for name in names}, sha256(digest.encode())
 
 
+def _check_shape(shape: dict[str, Any]) -> None:
+    from transformers import BertConfig
+
+    for name in shape:
+        refuse_unknown(name, BertConfig().to_dict(), what="the shape of a model has no")
+    width, heads = shape["hidden_size"], shape["num_attention_heads"]
+    if not fits(width, Count) or not fits(heads, Count) or width % heads:
+        raise ConfigError(f"hidden_size is {width} and num_attention_heads {heads}; expected a multiple of the heads")
+
+
 def _vocab_size(scale: Scale, corpus: Path | None) -> int:
     if corpus is None:
         return scale.vocabulary or _UNKNOWN_VOCABULARY
     from sparsebert.text import TokenStore
+    from sparsebert.training.starting_points import require_own_vocabulary
 
-    return TokenStore.open(corpus).vocab_size
+    store = TokenStore.open(corpus)
+    require_own_vocabulary(scale.model, store)
+    return store.vocab_size
 
 
 def task_hash(name: str, data: Path) -> str:

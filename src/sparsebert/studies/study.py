@@ -23,7 +23,7 @@ from sparsebert.studies.folder import (
     write_study,
 )
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.grids import Phase, make_graph, name_of, phase_of, tasks_of
+from sparsebert.studies.grids import Phase, make_graph, name_of, names_in, phase_of, tasks_of
 from sparsebert.studies.jobs import Place
 from sparsebert.studies.records import write_record
 from sparsebert.studies.runs import RESULT, Run
@@ -61,6 +61,10 @@ class StudyConfig:
             raise ConfigError(
                 "an address or GPUs are given, which only the engine ray uses; choose it, or leave them out"
             )
+        if self.finished is not None and self.finished != self.record and not self.finished.is_dir():
+            raise ConfigError(f"there is no folder {self.finished} to take finished runs from; check its name")
+        names_in(self.name)
+        self.chosen_scale()
 
     @property
     def num_workers(self) -> int:

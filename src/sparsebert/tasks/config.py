@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from sparsebert.errors import ConfigError
 from sparsebert.settings import Count, Natural, NotNegative, Positive, Share, check
 from sparsebert.tasks.fitting import Anchoring
 from sparsebert.tasks.table import WARMUP, find_task
@@ -40,7 +41,10 @@ class FinetuneConfig:
             for name in ("length", "stride", "batch_size", "num_epochs")
             if getattr(self, name) is None
         }
-        return replace(self, **filled)
+        config = replace(self, **filled)
+        if task.stride and not config.stride:
+            raise ConfigError(f"stride is 0; the windows of {task.title} must move on, so use 1 or more")
+        return config
 
     def determining(self) -> dict[str, Any]:
         """Every setting that a result depends on but the seed, as JSON; files and weights are known by their hashes."""

@@ -1,7 +1,9 @@
 """finetune(): one run, from official files to a scored transformers folder, through the one training loop."""
 
+import contextlib
 import logging
 import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -74,6 +76,32 @@ def prepare(
     task = find_task(config.task)
     source = source_of(config.model)
     given = _check_sizes(config, task, source, pattern)
+    with _undone_on_error(Path(out)):
+        return _prepared(config, task, source, given, out, command_of(config, pattern), fit_settings, make_gate)
+
+
+@contextlib.contextmanager
+def _undone_on_error(out: Path) -> Iterator[None]:
+    """A run that cannot begin leaves no folder behind, where there was none."""
+    existed = out.exists()
+    try:
+        yield
+    except BaseException:
+        if not existed:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
+
+
+def _prepared(
+    config: FinetuneConfig,
+    task: Task,
+    source: str,
+    given: Pattern | None,
+    out: Path,
+    command: str,
+    fit_settings: Mapping[str, Any] | None,
+    make_gate: GateMaker | None,
+) -> Prepared:
     data = data_folder(config.data, out)
     train, dev = load_rows(config, task, data)
     tokenizer = tokenizer_for(source, train)
@@ -86,7 +114,7 @@ def prepare(
         task,
         make_items(task, train, tokenizer, length, stride),
         items,
-        folder=TaskFolder(task, tokenizer, length, stride, command_of(config, pattern)),
+        folder=TaskFolder(task, tokenizer, length, stride, command),
         batch_size=int(config.batch_size or 0),
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsebert.errors import TaskError
+from sparsebert.files import file_errors
 from sparsebert.tasks.lines import decode, is_broken
 from sparsebert.tasks.reading import read_file
 from sparsebert.tasks.rows import ChoiceRow, Place, QuestionRow, Row, TextRow
@@ -17,7 +18,7 @@ _NUM_ENDINGS = 4
 def read_inputs(path: Path, task: Task, *, labelled: bool = False) -> list[Row]:
     """Rows of a file: official where its name ends as the task's files do, lines otherwise (which have no labels)."""
     if path.suffix != f".{task.format}" and not labelled:
-        with path.open("rb") as stream:
+        with file_errors("read", path), path.open("rb") as stream:
             return list(read_lines(stream, task, path))
     problems = []
     for file in _layouts(task, labelled):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from sparsebert import gates
 from sparsebert.errors import ConfigError
 from sparsebert.gates import Diagonal, preset
+from sparsebert.gates.settings import refuse_unused
 from sparsebert.model import attach, detach
 from sparsebert.patterns import Anchor, Pattern
 from sparsebert.settings import InnerShare, NotNegative, check
@@ -30,6 +31,7 @@ class TaskGate:
     def __post_init__(self) -> None:
         check(self)
         preset(self.preset, **self.changes)
+        refuse_unused(self.kind, self.changes)
         if (self.sparsity is None) == (self.penalty == 0.0):
             raise ConfigError("a search needs either --sparsity S or --penalty X, one of them")
 

@@ -150,6 +150,11 @@ def _require_vocabulary(model: str, train_vocab: int | None) -> None:
         load_tokenizer(model)
     elif train_vocab < MIN_VOCABULARY:
         raise ConfigError(f"a vocabulary of {train_vocab} tokens is too small; ask for at least {MIN_VOCABULARY}")
+    elif not model.startswith("scratch:"):
+        raise ConfigError(
+            f"{model} has a vocabulary of its own and could not read a corpus with a trained one; "
+            "leave train_vocab out, or prepare for scratch:tiny, scratch:mini or scratch:base"
+        )
 
 
 def _is_finished(out: Path, plan: dict[str, Any]) -> bool:

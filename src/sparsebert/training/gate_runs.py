@@ -9,6 +9,7 @@ from sparsebert.batches import PretrainingBatches
 from sparsebert.errors import ConfigError, FileError
 from sparsebert.files import read_bytes, sha256_of_file
 from sparsebert.gates import Diagonal, Settings, preset
+from sparsebert.gates.settings import refuse_unused
 from sparsebert.patterns import Anchor, Pattern
 from sparsebert.patterns.figures import head_grid, save_figure
 from sparsebert.settings import Count, Declared, InnerShare, NotNegative, ShareBelowOne, check, declared, refuse_unknown
@@ -33,13 +34,6 @@ _UNUSED_BY: dict[str, tuple[str, ...]] = {
     "attention": (*_OF_SEARCH, "anchor", "head_start"),
     "structured": ("head_start",),
     "unstructured": ("head_start",),
-}
-_OF_ENTRIES, _OF_LINES = {"pooled", "symmetric", "entry_share"}, {"border", "path", "explore"}
-_GATE_UNUSED_BY: dict[str, set[str]] = {
-    "soft": _OF_LINES | {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "freezing"},
-    "attention": set(declared(Settings)),
-    "structured": _OF_ENTRIES,
-    "unstructured": _OF_LINES,
 }
 
 
@@ -76,8 +70,9 @@ class GateRun:
                 raise ConfigError(
                     f"{name} is {getattr(self, name)}, which a run of kind {self.kind} does not use; leave it out"
                 )
-        for name in _GATE_UNUSED_BY[self.kind] & self.gate.keys():
-            raise ConfigError(f"{name} is given, which a run of kind {self.kind} does not use; leave it out")
+        if self.kind == "attention" and self.gate:
+            raise ConfigError(f"{next(iter(self.gate))} is given, but attention maps need no gate; leave it out")
+        refuse_unused(self.kind, self.gate)
         if self.is_search and self.sparsity is None and not self.penalty:
             raise ConfigError("a search needs --sparsity S or --penalty X; without either nothing would be dropped")
         if self.is_search and self.sparsity is not None and self.penalty:

@@ -46,6 +46,12 @@ def check_batch(shape: dict[str, Any], config: FitConfig, batch_size: int, lengt
     require_memory(4.0 * values, what, "choose a smaller length or batch_size, or more micro_batches")
 
 
+def require_own_vocabulary(model: str, store: TokenStore) -> None:
+    """Refuse a corpus of another vocabulary than the model's; a model from scratch takes any."""
+    if not model.startswith("scratch:"):
+        store.require_vocabulary(vocabulary_hash(load_tokenizer(source_of(model))), model)
+
+
 def load_for_corpus(
     model: str, store: TokenStore, length: int, *, seed: int, dropout: float | None = None, **config_changes: Any
 ) -> Any:
@@ -59,9 +65,8 @@ def load_for_corpus(
     if model.startswith("scratch:"):
         changes = {"max_position_embeddings": max(length, 512), **config_changes}
         return load_model(model, "pretraining", vocab_size=store.vocab_size, seed=seed, **changes)
-    source = source_of(model)
-    store.require_vocabulary(vocabulary_hash(load_tokenizer(source)), model)
-    loaded = load_model(source, "pretraining", seed=seed, **config_changes)
+    require_own_vocabulary(model, store)
+    loaded = load_model(source_of(model), "pretraining", seed=seed, **config_changes)
     if length > loaded.config.max_position_embeddings:
         logger.info("positions extended from %d to %d", loaded.config.max_position_embeddings, length)
         extend_positions(loaded, length)
