@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsebert.errors import ConfigError
+from sparsebert.errors import ConfigError, ModelError
 from sparsebert.studies.scales import find_scale
 from sparsebert.studies.sources import find_sources, rows_of
 from sparsebert.tasks.builtin import write_builtin
@@ -36,7 +36,7 @@ def test_what_is_not_at_hand_can_be_counted_but_not_run(tmp_path: Path) -> None:
 
 def test_an_unknown_model_from_scratch_is_refused(tmp_path: Path) -> None:
     scale = find_scale("paper").changed({"model": "scratch:huge"})
-    with pytest.raises(ConfigError, match="no model 'scratch:huge'"):
+    with pytest.raises(ModelError, match="no model 'scratch:huge'"):
         find_sources(scale, [], tmp_path, None, None)
 
 

@@ -100,7 +100,7 @@ def test_a_finished_corpus_is_returned_and_a_changed_input_is_refused(prepare: P
 
 def test_an_empty_text_trains_no_vocabulary(prepare: Prepare) -> None:
     with pytest.raises(CorpusError, match=r"a\.txt, line 1: no document"):
-        prepare({"a.txt": b"\n"}, train_vocab=100)
+        prepare({"a.txt": b"\n"}, model="scratch:tiny", train_vocab=100)
 
 
 def test_after_an_error_in_the_text_the_same_folder_can_be_used(prepare: Prepare, tmp_path: Path) -> None:
