@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sparsebert.model import extend_positions as extend_positions
     from sparsebert.model import load_model as load_model
     from sparsebert.model import sparsify as sparsify
+    from sparsebert.model import unsparsify as unsparsify
     from sparsebert.patterns import Pattern as Pattern
 
 __version__ = "0.1.0"
@@ -45,6 +46,7 @@ _HOMES = {
         "extend_positions",
         "load_model",
         "sparsify",
+        "unsparsify",
     ],
     "sparsebert.patterns": ["Pattern"],
 }

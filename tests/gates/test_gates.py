@@ -1,5 +1,6 @@
 """Gates: shapes, symmetry, sharing along lines, densities, the target, freezing, files."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
@@ -185,6 +186,30 @@ def test_a_frozen_structured_gate_is_a_list_of_offsets_with_a_border() -> None:
     assert frozen.at(9) == patterns.from_offsets(9, [[-1, 1]], border=True)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_target_that_training_has_not_reached_is_not_passed_off_as_learned(kind: type[Gate]) -> None:
+    gate = trained(kind, length=40, sparsity=0.8, steps=1000)
+    gate.after_step(6)
+    with pytest.raises(GateError, match=r"after 7 of 1000 steps .* its target is 0\.800.*freeze\(sparsity=0\.8\)"):
+        gate.freeze()
+    assert gate.freeze(sparsity=0.8).sparsity == pytest.approx(0.8, abs=0.005)
+
+
+def test_a_gate_that_reached_its_target_freezes_before_its_last_step(caplog: pytest.LogCaptureFixture) -> None:
+    gate = gates.Structured(length=40, heads=2, sparsity=0.8, steps=1000)
+    with torch.no_grad():
+        gate.alpha.fill_(-2.2)
+    assert gate.freeze().sparsity == pytest.approx(0.8, abs=0.005)
+    assert not caplog.records
+
+
+def test_a_gate_that_ends_short_of_its_target_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    gate = gates.Structured(length=40, heads=2, sparsity=0.8, steps=3)
+    gate.after_step(2)
+    assert gate.freeze().sparsity == pytest.approx(0.8, abs=0.005)
+    assert "after 3 of 3 steps the gate expects a sparsity of 0.4" in caplog.text
+
+
 def test_dropping_the_diagonal_takes_the_corners_too_and_keeping_it_forces_it() -> None:
     gate = trained(gates.Structured, length=20)
     n = np.arange(20)
@@ -289,3 +314,23 @@ def test_a_pattern_file_is_not_taken_for_a_gate(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="expected a gate"):
         gates.load(tmp_path / "p")
     assert isinstance(Pattern.load(tmp_path / "p"), Pattern)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gate_goes_on_from_a_file_of_one_that_was_made_alike(kind: type[Gate], tmp_path: Path) -> None:
+    saved, gate = trained(kind, sparsity=0.5), trained(kind, sparsity=0.5, seed=1)
+    saved.after_step(4)
+    gates.save(saved, tmp_path / "gate.safetensors")
+    gates.load_into(gate, tmp_path / "gate.safetensors")
+    assert all(torch.equal(tensor, saved.state_dict()[name]) for name, tensor in gate.state_dict().items())
+    other = trained(kind, sparsity=0.6)
+    before = {name: tensor.clone() for name, tensor in other.state_dict().items()}
+    with pytest.raises(GateError, match=r"with sparsity 0\.5"):
+        gates.load_into(other, tmp_path / "gate.safetensors")
+    assert all(torch.equal(tensor, before[name]) for name, tensor in other.state_dict().items())
+
+
+def test_a_gate_can_be_copied_between_a_forward_and_its_backward() -> None:
+    gate = trained(gates.Soft)
+    assert gate.values().requires_grad
+    assert torch.equal(copy.deepcopy(gate).values(), gate.values())

@@ -75,8 +75,23 @@ def test_long_gates_take_the_sparse_path_by_themselves_and_hold_nothing_of_n_squ
 def test_the_sparse_path_refuses_what_it_cannot_do() -> None:
     with pytest.raises(GateError, match="bias per entry"):
         gates.Structured(length=16, heads=1, path="sparse", relaxation="multiplicative")
-    with pytest.raises(GateError, match="take the model's own off"):
-        gates.Structured(length=16, heads=1, path="sparse").attention_arguments(patterns.full(16))
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_inside_a_pattern_both_paths_give_the_same_answer_and_gradient(heads: int) -> None:
+    pattern = patterns.random(16, heads, sparsity=0.4, seed=1)
+    q = torch.randn(2, 2, 16, 8, generator=torch.Generator().manual_seed(0))
+    answers = []
+    for path in ("dense", "sparse"):
+        gate = gates.Structured(length=16, heads=2, path=path, explore=1.0).eval()
+        with torch.no_grad():
+            gate.alpha += torch.linspace(0.5, 3.0, gate.alpha.numel()).view_as(gate.alpha)
+        output = attend(q, q, q, **gate.attention_arguments(pattern))
+        output.square().sum().backward()
+        assert gate.alpha.grad is not None
+        answers.append((output.detach(), gate.alpha.grad))
+    for dense, sparse in zip(*answers, strict=True):
+        torch.testing.assert_close(sparse, dense, atol=1e-5, rtol=1e-5)
 
 
 def test_the_kernel_gives_the_oracle_answer_for_sampled_lines() -> None:

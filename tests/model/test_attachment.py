@@ -1,32 +1,17 @@
-"""attach(): a gate inside a model, in one's own loop and in transformers' Trainer."""
+"""attach(): a gate inside a model, in one's own loop."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+from transformers import BertConfig, BertForSequenceClassification, ModernBertConfig, ModernBertModel
 
-from sparsebert import attach, detach, gates, load_model, patterns
-from sparsebert.errors import GateError
+from sparsebert import attach, detach, gates, patterns, sparsify, unsparsify
+from sparsebert.errors import GateError, ModelError
 from sparsebert.model import running
-from sparsebert.model.trainer_callback import GateCallback
-
-TINY: dict[str, Any] = {
-    "num_hidden_layers": 2,
-    "hidden_size": 16,
-    "num_attention_heads": 2,
-    "intermediate_size": 16,
-    # Large enough for attention to matter: at the usual 0.02 a pattern changes the fifth digit of the logits.
-    "initializer_range": 0.5,
-}
-
-
-def tiny(**changes: Any) -> Any:
-    return load_model("scratch:tiny", "sequence_classification", vocab_size=50, seed=0, **{**TINY, **changes})
-
-
-def tokens(rows: int = 4, n: int = 12) -> torch.Tensor:
-    return torch.randint(0, 50, (rows, n), generator=torch.Generator().manual_seed(0))
+from tests.model.cases import TINY, snapshot, tiny, tokens
 
 
 def test_a_gate_of_ones_changes_nothing() -> None:
@@ -115,25 +100,84 @@ def test_a_gate_of_other_heads_is_refused() -> None:
         attach(tiny(), gates.Structured(length=12, heads=3))
 
 
-@pytest.mark.parametrize("settings", ["default", "paper"])
-def test_the_trainer_of_transformers_learns_a_gate_through_the_callback(tmp_path: Any, settings: str) -> None:
-    gate = gates.Structured(length=12, heads=2, sparsity=0.6, settings=settings, rate=0.1)
-    before = gate.alpha.detach().clone()
-    rows = [{"input_ids": row, "labels": torch.tensor(number % 2)} for number, row in enumerate(tokens(8))]
-    arguments = TrainingArguments(
-        str(tmp_path),
-        max_steps=4,
-        per_device_train_batch_size=2,
-        gradient_accumulation_steps=2,
-        report_to="none",
-        save_strategy="no",
-        disable_tqdm=True,
-        use_cpu=True,
-        dataloader_pin_memory=False,
-    )
-    model = tiny()
-    Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[GateCallback(gate)]).train()
-    assert gate.steps == 4
-    assert int(gate.step) == 4
-    assert not torch.equal(gate.alpha, before)
+def test_a_gate_for_a_model_that_has_a_pattern_asks_what_is_meant() -> None:
+    model = tiny().set_pattern(patterns.star(12))
+    with pytest.raises(GateError, match=r"inside=True\) learns inside it, .*inside=False\) in place of it"):
+        attach(model, gates.Structured(length=12, heads=2))
     assert model._plan.gate is None
+    attach(tiny().set_pattern(patterns.full(12)), gates.Structured(length=12, heads=2))
+
+
+def gradient(model: Any, gate: gates.Gate) -> torch.Tensor:
+    model.train()(input_ids=tokens(), labels=torch.tensor([0, 1, 0, 1])).loss.backward()
+    found = next(gate.parameters()).grad
+    assert found is not None
+    return found
+
+
+def test_a_gate_in_place_of_a_pattern_learns_everywhere_and_the_pattern_comes_back() -> None:
+    model = tiny(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).set_pattern(patterns.star(12)).eval()
+    before = model(input_ids=tokens()).logits
+    gate = gates.Unstructured(length=12, heads=2)
+    assert (gradient(attach(model, gate, inside=False), gate) != 0).all()
+    assert model.pattern == patterns.star(12)
+    assert torch.equal(detach(model).eval()(input_ids=tokens()).logits, before)
+
+
+def test_a_gate_inside_a_pattern_learns_there_and_freezes_there() -> None:
+    star = patterns.star(12)
+    model = tiny(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).set_pattern(star)
+    gate = gates.Unstructured(length=12, heads=2)
+    learned = gradient(attach(model, gate, inside=True), gate)[0] != 0
+    assert learned.tolist() == np.isin(np.arange(78), gate.units_of(star.entries())).tolist()
+    frozen = gate.freeze(sparsity=0.8)
+    assert frozen & star == frozen
+    detach(model)
+    attach(tiny(), gate)
+    assert gate.inside is None
+
+
+def test_detaching_leaves_a_model_of_transformers_as_it_was(tmp_path: Path) -> None:
+    model = BertForSequenceClassification(BertConfig(vocab_size=50, **TINY)).train()
+    model.bert.encoder.eval()  # modes of its own
+    before, modes = snapshot(model), [module.training for module in model.modules()]
+    attach(model, gates.Structured(length=12, heads=2))
+    detach(model)
+    assert snapshot(model) == before
+    assert [module.training for module in model.modules()] == modes
+    model.save_pretrained(tmp_path)
+    assert type(BertForSequenceClassification.from_pretrained(tmp_path)) is BertForSequenceClassification
+
+
+def test_a_model_with_a_gate_alone_is_saved_dense(tmp_path: Path) -> None:
+    model = attach(BertForSequenceClassification(BertConfig(vocab_size=50, **TINY)), gates.Soft(length=12, heads=2))
+    model.save_pretrained(tmp_path)
+    again = BertForSequenceClassification.from_pretrained(tmp_path)
+    assert torch.equal(again.classifier.weight, model.classifier.weight)
+
+
+def test_a_gate_that_is_refused_leaves_the_model_as_it_was() -> None:
+    model = BertForSequenceClassification(BertConfig(vocab_size=50, **TINY))
+    before = snapshot(model)
+    for gate in (gates.Structured(length=12, heads=3), "structured", None):
+        with pytest.raises(GateError):
+            attach(model, gate)  # type: ignore[arg-type]
+    assert snapshot(model) == before
+
+
+@pytest.mark.parametrize("path", ["dense", "sparse"])
+def test_layers_that_look_only_so_far_take_a_gate_without_a_pattern(path: str) -> None:
+    torch.manual_seed(0)
+    sizes = {**TINY, "vocab_size": 50, "global_attn_every_n_layers": 2, "local_attention": 4, "pad_token_id": 0}
+    sizes |= {"initializer_range": 0.02}
+    model = ModernBertModel(ModernBertConfig(**sizes)).eval()
+    before = model(input_ids=tokens())[0]
+    gate = gates.Structured(length=12, heads=2, path=path)
+    with torch.no_grad():
+        gate.alpha.fill_(50.0)
+    torch.testing.assert_close(attach(model, gate)(input_ids=tokens())[0], before, atol=1e-5, rtol=1e-5)
+    assert unsparsify(model) is model
+    assert torch.equal(model(input_ids=tokens())[0], before)
+    sparsify(model, patterns.star(12).anchored("token"))
+    with pytest.raises(ModelError, match="use anchor='position'"):
+        model(input_ids=tokens())

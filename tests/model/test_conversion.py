@@ -25,8 +25,9 @@ from transformers import (
     T5EncoderModel,
 )
 
-from sparsebert import Pattern, patterns, sparsify
+from sparsebert import Pattern, load_model, patterns, sparsify, unsparsify
 from sparsebert.errors import ModelError
+from tests.model.cases import snapshot, tiny, tokens
 
 LENGTH, HEADS = 24, 4
 SIZES = {
@@ -136,11 +137,78 @@ def test_padding_that_is_not_a_run_of_ones_is_refused(padding: torch.Tensor, wor
         model(input_ids=torch.tensor([[7, 8, 9]]), attention_mask=padding)
 
 
-def test_wrong_heads_and_long_inputs_are_refused() -> None:
-    model = FAMILIES["bert"]().eval()
-    with pytest.raises(ModelError, match="has 3 heads"):
-        sparsify(model, patterns.star(LENGTH, heads=3))
-    sparsify(model, patterns.star(8))
+@pytest.mark.parametrize("pattern", [patterns.star(LENGTH, heads=3), None, "star", patterns.star(LENGTH).keep()])
+def test_what_is_no_pattern_of_the_model_is_refused_and_the_model_stays_as_it_was(pattern: Any, tmp_path: Path) -> None:
+    model = FAMILIES["bert"]().train()
+    before = snapshot(model)
+    with pytest.raises(ModelError, match="pattern"):
+        sparsify(model, pattern)
+    assert snapshot(model) == before
+    model.save_pretrained(tmp_path)
+    assert type(BertModel.from_pretrained(tmp_path)) is BertModel
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["other outputs", "an error"])
+def test_a_model_that_fails_the_probe_stays_as_it_was(broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = FAMILIES["bert"]().train()
+    before, modes = snapshot(model), [module.training for module in model.modules()]
+    values: list[float] = []
+
+    def states(*_: Any, **__: Any) -> Any:
+        values.append(float(len(values)))
+        if broken and len(values) == 2:
+            raise IndexError("out of range")
+        return [torch.full((2, 7, 4), values[-1])]
+
+    monkeypatch.setattr("sparsebert.model.conversion.functional_call", states)
+    with pytest.raises(ModelError, match="out of range" if broken else "differ by 1"):
+        sparsify(model, patterns.star(LENGTH))
+    assert snapshot(model) == before
+    assert [module.training for module in model.modules()] == modes
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_a_model_of_any_float_type_takes_a_pattern(family: str, dtype: torch.dtype) -> None:
+    model = FAMILIES[family]().to(dtype).eval()
+    types = [tensor.dtype for tensor in model.state_dict().values()]
+    states = sparsify(model, patterns.star(LENGTH))(**padded_inputs()).last_hidden_state
+    assert states.dtype == dtype
+    assert states.isfinite().all()
+    assert [tensor.dtype for tensor in model.state_dict().values()] == types
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_unsparsify_gives_a_model_its_own_attention_back(family: str) -> None:
+    model = FAMILIES[family]().eval()
+    before, states = snapshot(model), model(**padded_inputs()).last_hidden_state
+    assert not torch.equal(sparsify(model, patterns.star(LENGTH))(**padded_inputs()).last_hidden_state, states)
+    assert unsparsify(model) is model
+    assert snapshot(model) == before
+    assert torch.equal(model(**padded_inputs()).last_hidden_state, states)
+    assert unsparsify(model) is model
+
+
+def test_unsparsify_takes_the_pattern_of_a_sparse_class() -> None:
+    model = tiny().eval()
+    dense = model(input_ids=tokens()).logits
+    sparsify(model, patterns.star(12))
+    assert not torch.equal(model(input_ids=tokens()).logits, dense)
+    assert unsparsify(model).pattern is None
+    assert torch.equal(model(input_ids=tokens()).logits, dense)
+
+
+def test_weights_handed_to_save_pretrained_are_the_ones_saved_with_the_pattern(tmp_path: Path) -> None:
+    model = sparsify(FAMILIES["bert"](), patterns.star(LENGTH))
+    weights = {name: torch.zeros_like(tensor) for name, tensor in model.state_dict().items()}
+    model.save_pretrained(tmp_path, state_dict=weights)
+    again = load_model(tmp_path)
+    assert again.pattern == patterns.star(LENGTH)
+    assert not any(weight.any() for weight in again.parameters())
+
+
+def test_long_inputs_are_refused() -> None:
+    model = sparsify(FAMILIES["bert"]().eval(), patterns.star(8))
     with pytest.raises(Exception, match=r"rebuild it with pattern.at\(24\)"):
         model(**padded_inputs())
 

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from sparsebert import load_model
 from sparsebert.errors import SparseBertError
 from sparsebert.files import read_json, write_json
+from sparsebert.patterns import star
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,61 @@ def test_loading_leaves_torchs_own_generator_alone() -> None:
 )
 def test_sources_that_are_none_are_refused(source: str, words: str) -> None:
     with pytest.raises(SparseBertError, match=words):
+        load_model(source)
+
+
+def test_a_path_is_a_source_like_its_name(good_folder: Path) -> None:
+    by_path, by_name = load_model(good_folder), load_model(str(good_folder))
+    assert torch.equal(by_path.embeddings.word_embeddings.weight, by_name.embeddings.word_embeddings.weight)
+
+
+def test_settings_of_the_model_are_changed_by_name(good_folder: Path) -> None:
+    for source in ("scratch:tiny", good_folder):
+        vocab_size = 50 if isinstance(source, str) else None
+        model = load_model(source, "sequence_classification", vocab_size=vocab_size, dropout=0.3, num_labels=5)
+        assert model.classifier.out_features == 5
+        rates = {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)}
+        assert rates == {0.3}
+        assert model.config.attention_probs_dropout_prob == 0.3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"num_label": 5}, "did you mean 'num_labels'"),
+        ({"hidden_dropout": 0.1}, "did you mean 'hidden_dropout_prob'"),
+        ({"patern": None}, "did you mean 'pattern'"),
+        ({"is_decoder": True}, "no argument 'is_decoder'"),
+        ({"attn_implementation": "sdpa"}, "no argument 'attn_implementation'"),
+        ({"zzz": 1}, "no argument 'zzz'"),
+        ({"head": "sequence_clasification"}, "did you mean 'sequence_classification'"),
+        ({"head": None}, "no head None"),
+        ({"pattern": "star"}, r"pattern is 'star'; expected a sparsebert.Pattern"),
+        ({"pattern": star(8, heads=5)}, "5 heads"),
+        ({"vocab_size": 51}, "vocabulary of 50, not 51"),
+        ({"hidden_act": 7}, "cannot be"),
+        ({"num_labels": "many"}, "cannot be"),
+    ],
+)
+def test_arguments_that_nothing_would_come_of_are_refused(
+    arguments: dict[str, Any], words: str, good_folder: Path
+) -> None:
+    sources: list[Any] = [(good_folder, {}), ("scratch:tiny", {"vocab_size": 50})]
+    for source, needed in sources:
+        if not (source == "scratch:tiny" and "vocab_size" in arguments):
+            with pytest.raises(SparseBertError, match=words):
+                load_model(source, **{**needed, **arguments})
+
+
+@pytest.mark.parametrize("arguments", [{"hidden_act": "nope"}, {"hidden_size": 129}, {"num_attention_heads": 0}])
+def test_sizes_and_functions_that_cannot_be_built_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(SparseBertError, match="cannot be built with"):
+        load_model("scratch:tiny", vocab_size=50, **arguments)
+
+
+@pytest.mark.parametrize("source", [None, 7, b"minilm"])
+def test_what_is_no_name_of_a_source_is_refused(source: Any) -> None:
+    with pytest.raises(SparseBertError, match="expected a folder"):
         load_model(source)
 
 

@@ -1,5 +1,6 @@
 """What is saved comes back exactly as sparse, and never as dense."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,11 +28,15 @@ print(type(model).__name__, model.pattern.digest, logits.numpy().tobytes().hex()
 """
 _WITHOUT_US = """
 import sys
-from transformers import AutoModel
-try:
-    AutoModel.from_pretrained(sys.argv[1])
-except Exception as error:
-    print("refused", type(error).__name__)
+from transformers import AutoConfig, AutoModel
+for auto in (AutoConfig, AutoModel):
+    for asked in ({}, {"trust_remote_code": False}, {"trust_remote_code": True}):
+        try:
+            auto.from_pretrained(sys.argv[1], **asked)
+        except Exception as error:
+            print()
+            print("refused:", " ".join(str(error).split()))
+assert "sparsebert" not in sys.modules
 """
 
 
@@ -44,7 +49,12 @@ def saved(tmp_path: Path) -> Path:
 
 def run(code: str, folder: Path) -> str:
     return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, str(folder)], capture_output=True, text=True, check=True
+        [sys.executable, "-W", "ignore", "-c", code, str(folder)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "HF_HOME": str(folder.parent / "hub")},
     ).stdout
 
 
@@ -60,8 +70,11 @@ def test_an_auto_class_in_a_new_process_gives_the_same_bits(saved: Path) -> None
 
 
 @pytest.mark.long
-def test_transformers_alone_refuses_the_folder(saved: Path) -> None:
-    assert run(_WITHOUT_US, saved).startswith("refused")
+def test_auto_classes_without_the_package_refuse_the_folder_and_name_it(saved: Path) -> None:
+    said = [line for line in run(_WITHOUT_US, saved).splitlines() if line.startswith("refused")]
+    assert len(said) == 6
+    for line in said:
+        assert "needs the package sparsebert: import sparsebert" in line
 
 
 def test_berts_own_class_refuses_the_folder_and_says_why(saved: Path) -> None:

@@ -6,7 +6,7 @@ settings (presets) -> Soft | Unstructured | Structured -> sampling, penalty -> f
 from sparsebert.gates.gate import Diagonal, Gate, Method
 from sparsebert.gates.schedules import Schedule, constant
 from sparsebert.gates.settings import PRESETS, Relaxation, Settings, preset
-from sparsebert.gates.storage import load, save
+from sparsebert.gates.storage import load, load_into, save
 from sparsebert.gates.structured import Structured
 from sparsebert.gates.unstructured import Soft, Unstructured
 
@@ -23,6 +23,7 @@ __all__ = [
     "Unstructured",
     "constant",
     "load",
+    "load_into",
     "preset",
     "save",
 ]

@@ -14,7 +14,7 @@ _CLOSE_ENOUGH = 0.0025
 
 def keep_within(
     scores: Float[np.ndarray, "heads units"],
-    sizes: Int64[np.ndarray, " units"],
+    sizes: Int64[np.ndarray, "*heads units"],
     budget: int,
     *,
     entries: int,
@@ -24,13 +24,14 @@ def keep_within(
 
     A score of minus infinity is never kept. Ties go to the lower head, then the lower unit.
     """
-    heads, units = scores.shape
-    keep = np.zeros((heads, units), dtype=bool)
+    heads = len(scores)
+    keep = np.zeros(scores.shape, dtype=bool)
+    sizes = np.broadcast_to(sizes, scores.shape)  # of each head where they differ
     for head in range(heads):
-        _take_best(keep[head], scores[head], sizes, int(assured * budget / heads))
+        _take_best(keep[head], scores[head], sizes[head], int(assured * budget / heads))
     rest = np.where(keep, -np.inf, scores).reshape(-1)
     flat = keep.reshape(-1)
-    all_sizes = np.tile(sizes, heads)
+    all_sizes = sizes.reshape(-1)
     _take_best(flat, rest, all_sizes, budget - int(all_sizes[flat].sum()))
     _exchange_one(flat, scores.reshape(-1), all_sizes, budget, entries)
     return keep

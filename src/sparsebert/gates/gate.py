@@ -8,26 +8,32 @@ A unit is what is kept or dropped as a whole: an offset, an entry, or a pair of 
 entries a unit stands for, `fixed` how many a head keeps whatever is learned.
 """
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from sparsebert.errors import GateError
 from sparsebert.gates.freezing import keep_within
 from sparsebert.gates.sampling import gumbel_sigmoid, hard_concrete, kept_probability, logistic_noise, mean_gate
 from sparsebert.gates.schedules import Schedule
+from sparsebert.gates.scope import Scope, check_scope, scope_of
 from sparsebert.gates.settings import Relaxation, Settings
 from sparsebert.memory import require_memory
 from sparsebert.patterns import Anchor, Pattern, full
+from sparsebert.patterns.entries import Entries
+
+logger = logging.getLogger(__name__)
 
 Diagonal = Literal["learned", "keep", "drop"]
 Method = Literal["threshold", "sample"]
 Made = TypeVar("Made")
+_NEAR = 0.02  # of a target sparsity: as near as whole lines and a settling lambda come to it
 # AdamW for alpha at a rate of its own: no fall of the rate, no clipping beside the weights' gradients; and the
 # gradient of a single entry is so small that BERT's epsilon would drown it.
 _OWN_RATE: dict[str, Any] = {"schedule": "constant", "clip": False, "eps": 1e-8}
@@ -62,9 +68,13 @@ class Gate(nn.Module, ABC):
         self._noise: Tensor | None = None
         self.drawn_at = (0, 0, -1)  # seed, step, micro of the sample in use
         self._fresh = False
-        self._cache: dict[str, Any] = {}
+        self._cache: dict[Any, Any] = {}
+        self._scope: Scope | None = None
         if sparsity is not None:
-            self._check_reachable(sparsity, self.heads * self.fixed)  # now, not after the training
+            self._check_reachable(sparsity, self._always_kept)  # now, not after the training
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cache": {}}  # belongs to one forward, and its graph cannot be copied
 
     # What each kind of gate says about itself
 
@@ -91,8 +101,13 @@ class Gate(nn.Module, ABC):
         """The pattern that keeps these units and what is always kept."""
 
     @abstractmethod
+    def units_of(self, entries: Entries) -> Int64[np.ndarray, " entries"]:
+        """The unit of each flat entry i * n + j; -1 where it is always kept."""
+
+    @abstractmethod
     def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
-        """What attend() is given for this gate, inside the pattern the model already has."""
+        """What attend() is given for this gate, inside a pattern that the model has or that a layer looks no further
+        than."""
 
     @abstractmethod
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
@@ -103,6 +118,32 @@ class Gate(nn.Module, ABC):
         if self.settings.rate is None:
             return {"params": parameters, "lr": weights_rate * share, "weight_decay": 0.0}
         return {"params": parameters, "lr": self.settings.rate * share, "weight_decay": 0.0, **_OWN_RATE}
+
+    # Inside a pattern
+
+    @property
+    def inside(self) -> Pattern | None:
+        """The pattern that the gate is learned inside of; None: everywhere."""
+        return None if self._scope is None else self._scope.pattern
+
+    def restrict(self, pattern: Pattern | None) -> None:
+        """Learn inside a pattern: entries outside it count nowhere and are never kept. None: everywhere."""
+        scope = None
+        if pattern is not None:
+            check_scope(pattern, self.length, self.heads, self.anchor, self.sparsity)
+            scope = scope_of(pattern, self.units_of, self.heads, len(self.sizes))
+        self._scope = scope
+        self.forget()
+
+    @property
+    def _counts(self) -> Tensor:
+        """Entries that each unit stands for, of each head where these differ."""
+        return self.sizes if self._scope is None else self._scope.sizes.to(self.sizes.device)
+
+    @property
+    def _always_kept(self) -> int:
+        """Entries of all heads that are kept whatever is learned."""
+        return self.heads * self.fixed if self._scope is None else self._scope.fixed
 
     # Sampling
 
@@ -165,7 +206,7 @@ class Gate(nn.Module, ABC):
         draw = gumbel_sigmoid if self.settings.distribution == "gumbel_sigmoid" else hard_concrete
         return draw(self.logits(), self._noise, self.temperature, hard=hard)
 
-    def cached(self, name: str, make: Callable[[], Made]) -> Made:
+    def cached(self, name: Any, make: Callable[[], Made]) -> Made:
         """What `make` gives, made once for a forward."""
         # An optimiser changes parameters in place, which their version counters show.
         state = (torch.is_grad_enabled(), self.training, *(parameter._version for parameter in self.parameters()))
@@ -187,15 +228,16 @@ class Gate(nn.Module, ABC):
         return self._density_of(self.probabilities())
 
     def _density_of(self, units: Tensor) -> Tensor:
-        learned = (units * self.sizes).sum(-1).mean()
-        return (learned + self.fixed) / self.length**2
+        learned = (units * self._counts).sum(-1).mean()
+        return (learned + self._always_kept / self.heads) / self.length**2
 
     def target_density(self, step: int | None = None) -> float | None:
         """Where the density should be at a step: led down over the first part of the run."""
         if self.sparsity is None:
             return None
-        share = self.fixed / self.length**2
-        start = share + (1 - share) * self.settings.initial_density
+        share = self._always_kept / (self.heads * self.length**2)
+        possible = 1 if self._scope is None else self._scope.pattern.density
+        start = share + (possible - share) * self.settings.initial_density
         path = Schedule("linear", start, min(1.0 - self.sparsity, start), self.settings.lead)
         return path.at(int(self.step) if step is None else step, self.steps)
 
@@ -239,20 +281,25 @@ class Gate(nn.Module, ABC):
     ) -> Pattern:
         """The pattern learned so far.
 
-        sparsity: the nearest reachable pattern to it (the gate's own target by default; see gates/freezing.py how
-        heads share the entries, `assured` being the part of an even share every head gets). Without one, method
-        "threshold" keeps what is likelier kept than not, "sample" takes the draw in use. diagonal: "keep" or "drop" it
-        whatever was learned.
+        sparsity: the nearest reachable pattern to it, however far training got (see gates/freezing.py how heads share
+        the entries, `assured` being the part of an even share every head gets). None: the gate's own target, refused
+        before training has reached it. Without a target, method "threshold" keeps what is likelier kept than not,
+        "sample" takes the draw in use. diagonal: "keep" or "drop" it whatever was learned.
         """
         logits = self.logits().double().cpu().numpy()
         forced = np.broadcast_to(self.on_diagonal & (diagonal == "keep"), logits.shape)
         barred = np.broadcast_to(self.on_diagonal & (diagonal == "drop"), logits.shape)
-        wanted = self.sparsity if sparsity is None and method is None else sparsity
+        wanted = sparsity
+        if sparsity is None and method is None and self.sparsity is not None:
+            wanted = self.sparsity
+            self._require_reached(wanted)
         if wanted is None:
             keep = self._undirected(method or self.settings.freezing, logits)
         else:
             keep = self._nearest(wanted, np.where(forced | barred, -np.inf, logits), forced, diagonal, assured)
         pattern = self.pattern_of((keep | forced) & ~barred)
+        if self._scope is not None:
+            pattern = pattern & self._scope.pattern
         return pattern.without_diagonal() if diagonal == "drop" else pattern
 
     def _undirected(self, method: Method, logits: np.ndarray) -> np.ndarray:
@@ -269,9 +316,10 @@ class Gate(nn.Module, ABC):
         if not 0.0 <= sparsity <= 1.0:
             raise GateError(f"sparsity is {sparsity}; it must lie between 0 and 1")
         entries = self.heads * self.length**2
-        sizes = self.sizes.cpu().numpy()
-        always = self.heads * (self.fixed - (self.fixed_on_diagonal if diagonal == "drop" else 0))
+        sizes = self._counts.cpu().numpy()
+        always = self._always_kept - (self._always_on_diagonal() if diagonal == "drop" else 0)
         always += int((forced * sizes).sum())
+        scores = np.where(sizes == 0, -np.inf, scores)
         budget = round((1.0 - sparsity) * entries) - always
         self._check_reachable(sparsity, always)
         return keep_within(scores, sizes, max(budget, 0), entries=entries, assured=assured)
@@ -285,10 +333,24 @@ class Gate(nn.Module, ABC):
                 f"ask for at most {1 - always / entries:.4f}"
             )
 
-    @property
-    def fixed_on_diagonal(self) -> int:
-        """Entries of a head's diagonal that are kept whatever is learned."""
-        return self.length - int(self.sizes.cpu().numpy()[self.on_diagonal].sum())
+    def _always_on_diagonal(self) -> int:
+        """Entries of all heads' diagonals that are kept whatever is learned."""
+        if self._scope is not None:
+            return self._scope.fixed_on_diagonal
+        return self.heads * (self.length - int(self.sizes.cpu().numpy()[self.on_diagonal].sum()))
+
+    def _require_reached(self, target: float) -> None:
+        """Refuse to pass off as learned what the target would merely be cut to."""
+        reached = 1.0 - float(self.expected_density())
+        if reached >= target - _NEAR:
+            return
+        how_far = (
+            f"after {int(self.step)} of {self.steps} steps the gate expects a sparsity of {reached:.3f}; "
+            f"its target is {target:.3f}"
+        )
+        if int(self.step) < self.steps:
+            raise GateError(f"{how_far}; train on, or cut it to what you choose with freeze(sparsity={target:g})")
+        logger.warning("%s, to which the pattern was cut; more steps or a higher rate of alpha would reach it", how_far)
 
 
 def require_room(needed: float, what: str) -> None:

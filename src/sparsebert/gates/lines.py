@@ -53,6 +53,16 @@ def lines_pattern(
     return Pattern(heads, length, starts, keys, anchor), np.concatenate(places)
 
 
+def lines_within(
+    pattern: Pattern, places: Int64[np.ndarray, " kept"], within: Pattern
+) -> tuple[Pattern, Int64[np.ndarray, " kept_within"]]:
+    """What of lines_pattern() lies within another pattern."""
+    entries = [pattern.entries(head) for head in range(pattern.heads)]
+    inside = [np.isin(one, within.entries(head % within.heads)) for head, one in enumerate(entries)]
+    kept = [one[chosen] for one, chosen in zip(entries, inside, strict=True)]
+    return Pattern.from_entries(pattern.length, kept, anchor=pattern.anchor), places[np.concatenate(inside)]
+
+
 def explored(
     units: Float[Tensor, "heads units"], draw: Float[np.ndarray, "heads units"], chance: float
 ) -> tuple[Bool[np.ndarray, "heads units"], Float[Tensor, "heads units"]]:

@@ -4,16 +4,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from sparsebert.errors import FileError, GateError
+from sparsebert.errors import FileError, GateError, PatternError
 from sparsebert.files import open_sealed_tensors, read_bytes, seal_tensors, write_atomic
 from sparsebert.gates.gate import Gate
 from sparsebert.gates.schedules import Schedule
 from sparsebert.gates.structured import Structured
 from sparsebert.gates.unstructured import Soft, Unstructured
+from sparsebert.patterns import Pattern
 
 FORMAT = 1
+_STARTS, _KEYS = "inside.row_starts", "inside.keys"  # of the pattern that the gate is learned inside of, if any
 _KINDS: dict[str, type[Structured] | type[Unstructured]] = {
     "structured": Structured,
     "unstructured": Unstructured,
@@ -23,20 +26,11 @@ _KINDS: dict[str, type[Structured] | type[Unstructured]] = {
 
 def save(gate: Gate, path: str | Path) -> None:
     """A sealed file; equal gates give equal bytes."""
-    kind = next(name for name, cls in _KINDS.items() if type(gate) is cls)
-    about = {
-        "kind": "gate",
-        "format": FORMAT,
-        "gate": kind,
-        "length": gate.length,
-        "heads": gate.heads,
-        "anchor": gate.anchor,
-        "sparsity": gate.sparsity,
-        "penalty": gate.penalty_weight,
-        "steps": gate.steps,
-        "settings": asdict(gate.settings),
-    }
+    about = {"kind": "gate", "format": FORMAT, **_choices(gate), "steps": gate.steps}
     tensors = {name: tensor.detach().cpu().numpy() for name, tensor in gate.state_dict().items()}
+    if gate.inside is not None:
+        about["inside"] = {"heads": gate.inside.heads, "rule": gate.inside.rule}
+        tensors |= {_STARTS: gate.inside.row_starts, _KEYS: gate.inside.keys}
     write_atomic(Path(path), seal_tensors(tensors, about))
 
 
@@ -51,10 +45,45 @@ def load(path: str | Path) -> Gate:
         )
     try:
         gate = _rebuilt(about)
+        gate.restrict(_pattern_inside(about, tensors))
         gate.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in tensors.items()})
-    except (KeyError, TypeError, ValueError, RuntimeError, GateError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, GateError, PatternError) as error:
         raise FileError(f"{path} cannot be rebuilt as a gate: {error}") from error
     return gate
+
+
+def load_into(gate: Gate, path: str | Path) -> None:
+    """Go on with the gate of a file in place of one that was made alike."""
+    found = load(path)
+    theirs, ours = _choices(found), _choices(gate)
+    different = [name for name in ours if theirs[name] != ours[name]]
+    if different:
+        wanted = ", ".join(f"{name} {theirs[name]!r}" for name in different)
+        raise GateError(f"the gate of {path} was made with other choices; make the one to go on with {wanted}")
+    gate.load_state_dict(found.state_dict())
+    gate.steps = found.steps
+    gate.restrict(found.inside)
+
+
+def _choices(gate: Gate) -> dict[str, Any]:
+    """What a gate was made with."""
+    return {
+        "gate": next(name for name, cls in _KINDS.items() if type(gate) is cls),
+        "length": gate.length,
+        "heads": gate.heads,
+        "anchor": gate.anchor,
+        "sparsity": gate.sparsity,
+        "penalty": gate.penalty_weight,
+        "settings": asdict(gate.settings),
+    }
+
+
+def _pattern_inside(about: dict[str, Any], tensors: dict[str, np.ndarray]) -> Pattern | None:
+    """Takes the tensors of the pattern out of those of the file."""
+    if "inside" not in about:
+        return None
+    heads, rule = int(about["inside"]["heads"]), about["inside"]["rule"]
+    return Pattern(heads, int(about["length"]), tensors.pop(_STARTS), tensors.pop(_KEYS), about["anchor"], rule)
 
 
 def _rebuilt(about: dict[str, Any]) -> Gate:

@@ -5,16 +5,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from sparsebert import draws
 from sparsebert.errors import GateError
 from sparsebert.gates.gate import Gate, require_room
-from sparsebert.gates.lines import explored, lines_pattern
+from sparsebert.gates.lines import explored, lines_pattern, lines_within
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
 from sparsebert.patterns import Anchor, Pattern, from_offsets
+from sparsebert.patterns.entries import Entries
 
 _LONGEST_DENSE = 256  # positions; beyond it only the sampled lines are ever held
 
@@ -73,9 +74,13 @@ class Structured(Gate):
     def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
         if not self.is_sparse:
             return self.dense_arguments(pattern)
-        if pattern is not None:
-            raise GateError("a search on the sparse path finds the whole pattern; take the model's own off first")
-        return self.cached("lines", self._sampled_lines)
+        return self.cached(("lines", pattern), lambda: self._sampled_lines(pattern))
+
+    def units_of(self, entries: Entries) -> Int64[np.ndarray, " entries"]:
+        rows, columns = np.divmod(entries, self.length)
+        last = self.length - 1
+        on_border = (rows == 0) | (rows == last) | (columns == 0) | (columns == last)
+        return np.where(on_border & self.settings.border, -1, np.abs(rows - columns))
 
     def pattern_of(self, keep: Bool[np.ndarray, "heads units"]) -> Pattern:
         distances = [np.flatnonzero(head).tolist() for head in keep]
@@ -85,14 +90,16 @@ class Structured(Gate):
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         return [self.alpha_group([self.alpha], weights_rate)]
 
-    def _sampled_lines(self) -> dict[str, Any]:
-        """The lines of this sample as a pattern, with their values as a bias."""
+    def _sampled_lines(self, within: Pattern | None) -> dict[str, Any]:
+        """The lines of this sample, as far as they lie within a pattern, as a pattern with their values as a bias."""
         units = self.units()
         chance = self.settings.explore if self.training else 0.0
         seed, step, micro = self.drawn_at
         draw = draws.generator(seed, "gates/explore", step, max(micro, 0)).random(tuple(units.shape))
         keep, weights = explored(units, draw, chance)
         pattern, places = lines_pattern(self.length, keep, self.settings.border, self.anchor)
+        if within is not None:
+            pattern, places = lines_within(pattern, places, within)
         bias = weights.clamp(min=1e-30).log() if self.relaxation == "log" else -self.c * (1 - weights)
         table = torch.cat([bias, bias.new_zeros(self.heads, 1)], dim=1).view(-1)
         return {"pattern": pattern, "bias": table.index_select(0, torch.from_numpy(places).to(table.device))}

@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from sparsebert.gates.gate import Gate, require_room
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
 from sparsebert.patterns import Anchor, Pattern, from_keep
+from sparsebert.patterns.entries import Entries
 
 
 class Unstructured(Gate):
@@ -77,6 +78,9 @@ class Unstructured(Gate):
 
     def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
         return self.dense_arguments(pattern)
+
+    def units_of(self, entries: Entries) -> Int64[np.ndarray, " entries"]:
+        return np.asarray(self.unit_of.cpu())[entries]
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         if not self.settings.pooled:

@@ -1,9 +1,11 @@
 """transformers' BERT and a pattern: classes, loading, and sparsify() for other encoders.
 
-sources -> loading -> bert (classes) -> interface (attention and padding functions) -> attend()
+sources -> loading -> bert (classes) -> plan (what the layers share) -> interface, padding -> attend()
 """
 
 from transformers import (
+    AttentionInterface,
+    AttentionMaskInterface,
     AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
@@ -23,9 +25,11 @@ from sparsebert.model.bert import (
     SparseBertModel,
 )
 from sparsebert.model.config import SparseBertConfig
-from sparsebert.model.conversion import sparsify
-from sparsebert.model.interface import Plan
+from sparsebert.model.conversion import sparsify, unsparsify
+from sparsebert.model.interface import sparse_attention
 from sparsebert.model.loading import Head, load_model
+from sparsebert.model.padding import padding_as_lengths
+from sparsebert.model.plan import IMPLEMENTATION, Plan
 from sparsebert.model.positions import extend_positions
 
 __all__ = [
@@ -44,7 +48,12 @@ __all__ = [
     "load_model",
     "running",
     "sparsify",
+    "unsparsify",
 ]
+
+# Registered together: attention whose name has no padding function is handed no padding at all, silently.
+AttentionInterface.register(IMPLEMENTATION, sparse_attention)
+AttentionMaskInterface.register(IMPLEMENTATION, padding_as_lengths)
 
 AutoConfig.register("sparsebert", SparseBertConfig, exist_ok=True)
 for auto, sparse in (

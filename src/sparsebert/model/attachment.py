@@ -1,55 +1,68 @@
 """attach(): let every layer of a model run under a gate while the gate is learned."""
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 from sparsebert.errors import GateError
 from sparsebert.gates import Gate
 from sparsebert.model import bert
-from sparsebert.model.conversion import install
-from sparsebert.model.interface import Plan
+from sparsebert.model.conversion import check_family, install, uninstall
+from sparsebert.model.plan import Plan, plan_of
 from sparsebert.patterns import Pattern
 
-_HOOK = "_gate_hook"
+logger = logging.getLogger(__name__)
 
 
-def attach(model: Any, gate: Gate) -> Any:
+def attach(model: Any, gate: Gate, *, inside: bool | None = None) -> Any:
     """From now on the model's attention runs under the gate; returns the model.
 
     Every forward in training mode draws a sample of its own, unless gate.resample() was called just before it; in
     evaluation mode the gate runs without noise. The gate stays a module of its own: give its parameter_groups() to
     the optimiser beside the model's parameters. A model of another encoder class is adapted as by sparsify().
+
+    inside: asked for where the model already has a pattern. True: the gate is learned inside it; entries outside
+    count neither in the penalty nor in the frozen pattern. False: the gate is learned in place of it, on all entries;
+    detach() brings the pattern back.
     """
+    if not isinstance(gate, Gate):
+        raise GateError(f"gate is a {type(gate).__name__}; expected one of sparsebert.gates, such as gates.Structured")
+    check_family(model)
     heads = model.config.num_attention_heads
     if gate.heads not in (1, heads):
         raise GateError(f"the gate has {gate.heads} heads but the model has {heads}; make a gate of {heads} heads")
-    plan = plan_of(model) or install(model)
-    detach(model)
-    plan.gate = gate
-
-    def before_forward(module: Any, _: Any) -> None:
-        gate.before_forward(module.training)
-
-    setattr(model.base_model, _HOOK, model.base_model.register_forward_pre_hook(before_forward))
+    plan = _plan(model)
+    own = None if plan is None or plan.pattern is None or plan.pattern.sparsity == 0 else plan.pattern
+    if own is not None and inside is None:
+        raise GateError(
+            f"the model already has a pattern ({own.sparsity:.1%} sparse); say what is meant: attach(model, gate, "
+            "inside=True) learns inside it, attach(model, gate, inside=False) in place of it"
+        )
+    if own is not None and not inside:
+        logger.info(
+            "the model's pattern (%.1f%% sparse) rests while a gate is learned in its place", 100 * own.sparsity
+        )
+    plan = plan or install(model)
+    gate.restrict(own if inside else None)
+    plan.gate, plan.inside = gate, own is not None and bool(inside)
     return model
 
 
 def detach(model: Any) -> Any:
-    """Back to the model's own pattern; what the gate learned stays in the gate."""
-    plan = plan_of(model)
-    hook = model.base_model.__dict__.pop(_HOOK, None)
-    if hook is not None:
-        hook.remove()
+    """Back to the model's own pattern, or its own attention; what the gate learned stays in the gate."""
+    plan = _plan(model)
     if plan is not None:
         plan.gate = None
+        if plan.pattern is None and plan.replaced is not None:
+            uninstall(model, plan)
     return model
 
 
 @contextlib.contextmanager
 def running(model: Any, pattern: Pattern | None) -> Iterator[None]:
     """For the length of a `with` block, run under this pattern instead of a gate or the model's own pattern."""
-    plan = plan_of(model)
+    plan = _plan(model)
     if plan is None:
         raise GateError(f"{type(model).__name__} has no pattern to put another in place of; call sparsify first")
     before = plan.pattern, plan.gate
@@ -60,10 +73,7 @@ def running(model: Any, pattern: Pattern | None) -> Iterator[None]:
         plan.pattern, plan.gate = before
 
 
-def plan_of(model: Any) -> Plan | None:
-    """What the attention modules of a model share; None where it runs attention of its own."""
+def _plan(model: Any) -> Plan | None:
     if isinstance(model, bert.Sparse):
         _ = model.pattern  # read from the loaded buffers at first use
-        return model._plan
-    plan: Plan | None = getattr(model, "_sparse_plan", None)
-    return plan
+    return plan_of(model)

@@ -21,8 +21,15 @@ from transformers import (
 
 from sparsebert.errors import ModelError, PatternError
 from sparsebert.model.config import SparseBertConfig, pattern_fields
-from sparsebert.model.interface import IMPLEMENTATION, Plan, give_plan
-from sparsebert.model.positions import guard_positions
+from sparsebert.model.plan import (
+    IMPLEMENTATION,
+    Plan,
+    check_attention,
+    check_backend,
+    check_pattern,
+    give_plan,
+    plan_of,
+)
 from sparsebert.patterns import Pattern
 
 _STARTS, _KEYS = "pattern_row_starts", "pattern_keys"
@@ -38,34 +45,33 @@ class Sparse:
     def __init__(self, config: SparseBertConfig, *args: Any, **kwargs: Any) -> None:
         config._attn_implementation = IMPLEMENTATION
         super().__init__(config, *args, **kwargs)  # type: ignore[call-arg]
-        self._plan = Plan(backend=config.attention_backend)
-        self._pattern_is_known = config.pattern is None
-        give_plan(self.base_model, self._plan)
-        guard_positions(self.base_model)
+        check_backend(config.attention_backend)
+        self._plan = Plan(backend=config.attention_backend, is_read=config.pattern is None)
+        give_plan(self, self._plan)  # type: ignore[arg-type]
         # A hook rather than a forward of our own: transformers' Trainer reads the arguments of forward by name.
-        self.register_forward_pre_hook(_read_pattern)  # type: ignore[attr-defined]
+        self.base_model.register_forward_pre_hook(_read_pattern)
+        self.base_model.register_load_state_dict_post_hook(_forget_pattern)
         _make_buffers(self.base_model, config.pattern)
 
     @property
     def pattern(self) -> Pattern | None:
         """Who may attend to whom; None: everyone."""
-        if not self._pattern_is_known:
-            self._plan.pattern = _read_buffers(self.base_model, self.config.pattern or {})
-            self._pattern_is_known = True
+        _read_pattern(self.base_model)
         return self._plan.pattern
 
     def set_pattern(self, pattern: Pattern | None) -> Self:
         """Run, and save, under this pattern from now on."""
-        if pattern is not None and pattern.heads not in (1, self.config.num_attention_heads):
-            raise ModelError(
-                f"pattern has {pattern.heads} heads but the model has {self.config.num_attention_heads}; "
-                f"use a pattern of 1 or {self.config.num_attention_heads} heads"
-            )
+        if pattern is not None:
+            check_pattern(self, pattern)
         self.config.pattern = pattern_fields(pattern)
         _make_buffers(self.base_model, self.config.pattern, pattern)
-        self._plan.pattern = pattern
-        self._pattern_is_known = True
+        self._plan.pattern, self._plan.is_read = pattern, True
         return self
+
+    def set_attn_implementation(self, attn_implementation: Any, *args: Any, **kwargs: Any) -> None:
+        """As transformers', except that attention which would ignore a pattern or a gate is refused."""
+        check_attention(self._plan, attn_implementation)
+        super().set_attn_implementation(attn_implementation, *args, **kwargs)
 
     @classmethod
     def from_pretrained(cls, source: Any, *args: Any, **kwargs: Any) -> Any:
@@ -102,9 +108,18 @@ def _align(model: nn.Module) -> None:
             parameter.data = parameter.data.clone()
 
 
-def _read_pattern(model: Any, _: Any) -> None:
+def _read_pattern(base: Any, _: Any = None) -> None:
     """From the loaded buffers, at first use."""
-    _ = model.pattern
+    plan = plan_of(base)
+    if plan is not None and not plan.is_read:
+        plan.pattern, plan.is_read = _read_buffers(base, base.config.pattern or {}), True
+
+
+def _forget_pattern(base: Any, _: Any) -> None:
+    """Buffers were loaded that may hold another pattern than the one in use."""
+    plan = plan_of(base)
+    if plan is not None and base.config.pattern is not None:
+        plan.is_read = False
 
 
 def _make_buffers(base: nn.Module, fields: dict[str, Any] | None, pattern: Pattern | None = None) -> None:

@@ -6,12 +6,17 @@ from huggingface_hub.dataclasses import strict
 from transformers import BertConfig
 
 from sparsebert.errors import ModelError
-from sparsebert.model.interface import IMPLEMENTATION
+from sparsebert.model.plan import IMPLEMENTATION, check_encoder
 from sparsebert.patterns import Pattern
 
-# transformers' own BertConfig takes only a truth value here and raises, quoting the sentence: a sparse model can
-# therefore never be opened as a dense one by mistake.
-_ONLY_WITH_SPARSEBERT = "this model is sparse: import sparsebert and open it with an Auto class"
+# What transformers says of a sparse folder where sparsebert was not imported, so that it is never opened as a dense
+# one. Its own BertConfig takes only a truth value as use_cache and raises, quoting what it found. Its Auto classes
+# know no such model type and would advise to update transformers, unless the folder names code to run: then they
+# quote where that code is said to be, and since a sentence can be no address of anything, nothing is ever run.
+_ONLY_WITH_SPARSEBERT = (
+    "this model is sparse and needs the package sparsebert: import sparsebert before you open it with an Auto class"
+)
+AUTO_MAP = {"AutoConfig": f"{_ONLY_WITH_SPARSEBERT}--sparsebert.SparseBertConfig"}
 
 
 @strict
@@ -33,14 +38,16 @@ class SparseBertConfig(BertConfig):
                 raise ModelError(
                     f"attention {kwargs[name]!r} was asked for; a sparse model runs only {IMPLEMENTATION!r}"
                 )
+        check_encoder(self)
         self.use_cache = False
+        kwargs.pop("auto_map", None)
         super().__post_init__(**kwargs)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "use_cache": _ONLY_WITH_SPARSEBERT}
+        return {**super().to_dict(), "use_cache": _ONLY_WITH_SPARSEBERT, "auto_map": AUTO_MAP}
 
     def to_diff_dict(self) -> dict[str, Any]:
-        return {**super().to_diff_dict(), "use_cache": _ONLY_WITH_SPARSEBERT}
+        return {**super().to_diff_dict(), "use_cache": _ONLY_WITH_SPARSEBERT, "auto_map": AUTO_MAP}
 
     @classmethod
     def from_bert(cls, config: BertConfig, **changes: Any) -> "SparseBertConfig":

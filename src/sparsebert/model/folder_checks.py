@@ -11,6 +11,7 @@ from typing import Any
 
 from sparsebert.errors import ModelError
 from sparsebert.files import read_json
+from sparsebert.model.config import AUTO_MAP
 
 _ATTENTION_NAMES = (None, "eager", "sdpa", "sparsebert")
 _MAX_HEADER_BYTES = 100 * 2**20
@@ -40,7 +41,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
 def check_folder(folder: Path) -> None:
     """Only safetensors and JSON, no code, no weights outside the folder, sizes that its own weights bear out."""
     config = folder_config(folder)
-    if "auto_map" in config or "custom_pipelines" in config:
+    if config.get("auto_map", AUTO_MAP) != AUTO_MAP or "custom_pipelines" in config:
         raise ModelError(f"{folder}/config.json asks for code of its own (auto_map); such models are not run")
     for name in ("attn_implementation", "_attn_implementation"):
         if config.get(name) not in _ATTENTION_NAMES:

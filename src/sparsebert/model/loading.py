@@ -1,8 +1,11 @@
 """load_model(): any source, any head, any pattern; refuses what does not fit and says in a line what is new."""
 
 import contextlib
+import difflib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -35,8 +38,16 @@ CLASSES: dict[str, type[bert.Sparse]] = {
 _HEADS = ("cls.", "classifier.", "qa_outputs.", "bert.pooler.", "pooler.")
 
 
+# Fields of the configuration that are not the caller's to set: arguments, or what makes a decoder.
+_NOT_SETTINGS = {
+    *("pattern", "vocab_size", "use_cache", "is_decoder", "is_encoder_decoder", "add_cross_attention"),
+    *("architectures", "transformers_version"),
+}
+_SETTINGS = {one.name for one in fields(SparseBertConfig)} - _NOT_SETTINGS | {"num_labels", "dropout"}
+
+
 def load_model(
-    source: str,
+    source: str | Path,
     head: Head = "none",
     *,
     pattern: Pattern | None = None,
@@ -47,22 +58,56 @@ def load_model(
     """A sparse BERT from a folder, a hub id, `minilm` or `scratch:tiny|mini|base`.
 
     pattern: replaces the one saved with the model, if any. vocab_size: of a model from scratch. seed: of whatever
-    is new (heads, or everything from scratch). Other arguments change the configuration (num_labels, dropout ...).
+    is new (heads, or everything from scratch). Other arguments change the configuration: its fields by their names
+    (hidden_dropout_prob, id2label, attention_backend ...), num_labels, and dropout, which sets those of hidden states
+    and attention alike.
     """
-    cls = CLASSES[head]
+    if head not in CLASSES:
+        raise ModelError(f"there is no head {head!r}; expected one of {', '.join(CLASSES)}{_meant(head, CLASSES)}")
+    if not isinstance(source, str | Path):
+        raise ModelError(f"source is {source!r}; expected a folder, a hub id, minilm or scratch:tiny|mini|base")
+    source, cls, changes = str(source), CLASSES[head], _checked(config_changes)
     # Weights that no checkpoint holds are drawn from torch's generator: give it a known state, then put its own back.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(draws.seed_for(seed, "model/new-weights"))
         model = (
-            _from_scratch(cls, source, vocab_size, config_changes)
+            _from_scratch(cls, source, vocab_size, changes)
             if source.startswith("scratch:")
-            else _from_folder(cls, source, config_changes)
+            else _from_folder(cls, source, changes)
+        )
+    if vocab_size not in (None, model.config.vocab_size):
+        raise ModelError(
+            f"{source} has a vocabulary of {model.config.vocab_size}, not {vocab_size}; leave vocab_size out, "
+            "it is for models from scratch"
         )
     return model if pattern is None else model.set_pattern(pattern)
 
 
+def _checked(changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes of the configuration under the names it has for them; an unknown name is refused."""
+    for name in changes:
+        if name not in _SETTINGS:
+            known = {"vocab_size", "pattern", *_SETTINGS}
+            raise ModelError(
+                f"load_model has no argument {name!r}, and a sparse BERT no such setting to change{_meant(name, known)}"
+            )
+    changes = dict(changes)
+    dropout = changes.pop("dropout", None)
+    both = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    return {**both, **changes}
+
+
+def _meant(name: object, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(name), sorted(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def _from_scratch(cls: type[bert.Sparse], source: str, vocab_size: int | None, changes: dict[str, Any]) -> Any:
-    return cls(SparseBertConfig.from_bert(scratch_config(source, vocab_size), **changes))
+    config = scratch_config(source, vocab_size)
+    try:
+        return cls(SparseBertConfig.from_bert(config, **changes))
+    except (ValueError, TypeError, KeyError, RuntimeError, ArithmeticError, StrictDataclassError) as error:
+        raise ModelError(f"{source} cannot be built with {changes}: {error}") from error
 
 
 def _from_folder(cls: type[bert.Sparse], source: str, changes: dict[str, Any]) -> Any:

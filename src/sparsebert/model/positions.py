@@ -38,11 +38,10 @@ def extend_positions(model: Any, length: int, how: Literal["tile", "interpolate"
     return model
 
 
-def guard_positions(model: Any) -> None:
-    """Make an input beyond the table raise by name instead of failing deep inside."""
+def guard_positions(model: Any) -> list[Any]:
+    """Make an input beyond the table raise by name instead of failing deep inside; returns the hooks that do it."""
     embeddings = _embeddings(model)
-    if embeddings is not None:
-        embeddings.register_forward_pre_hook(_check_length, with_kwargs=True)
+    return [] if embeddings is None else [embeddings.register_forward_pre_hook(_check_length, with_kwargs=True)]
 
 
 def _check_length(embeddings: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

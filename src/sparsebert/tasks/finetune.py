@@ -187,7 +187,9 @@ def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) ->
         changes["problem_type"] = "single_label_classification"
     elif task.kind == "regression":
         changes = {"id2label": {0: "score"}, "label2id": {"score": 0}, "problem_type": "regression"}
-    return load_model(source, task.head, vocab_size=tokenizer.get_vocab_size(), seed=seed, **changes)
+    if source.startswith("scratch:"):
+        changes["vocab_size"] = tokenizer.get_vocab_size()
+    return load_model(source, task.head, seed=seed, **changes)
 
 
 def _check_sizes(config: FinetuneConfig, task: Task, source: str, pattern: Pattern | str | None) -> Pattern | None:

@@ -48,7 +48,7 @@ def search_on_task(
 
     def make_gate(model: Any, steps: int) -> tuple[gates.Gate, Any]:
         learned = _gate(gate, config.resolved(), int(model.config.num_attention_heads), steps)
-        attach(model, learned)
+        attach(model, learned, inside=False)
         return learned, lambda folder: _freeze(model, learned, gate.diagonal, folder)
 
     prepared = prepare(config, out, fit_settings=fit_settings, make_gate=make_gate)
@@ -74,7 +74,7 @@ def _gate(gate: TaskGate, config: FinetuneConfig, heads: int, steps: int) -> gat
 
 
 def _freeze(model: Any, learned: gates.Gate, diagonal: Diagonal, folder: Path) -> Pattern:
-    pattern = learned.freeze(diagonal=diagonal)
+    pattern = learned.freeze(learned.sparsity, diagonal=diagonal)
     gates.save(learned, folder / "gate.safetensors")
     pattern.save(folder / "pattern.safetensors")
     detach(model)

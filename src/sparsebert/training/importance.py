@@ -29,7 +29,7 @@ class ImportanceObjective(Objective):
     def __init__(self, pretraining: PretrainingObjective, gate: Soft, *, seed: int, gate_from: int = 0) -> None:
         super().__init__()
         self.pretraining, self.gate, self.seed, self.gate_from = pretraining, gate, seed, gate_from
-        attach(pretraining.model, gate)
+        attach(pretraining.model, gate, inside=False)
 
     def forward(self, step: int, micro: int) -> Losses:
         self.pretraining.micro_batches = self.micro_batches

@@ -36,7 +36,7 @@ class SearchObjective(Objective):
         self.pretraining, self.gate, self.seed, self.diagonal = pretraining, gate, seed, diagonal
         self.gate_batches = gate_batches
         self._gate_sources: dict[int, BatchSource] = {}
-        attach(pretraining.model, gate)
+        attach(pretraining.model, gate, inside=False)
 
     def forward(self, step: int, micro: int) -> Losses:
         self.pretraining.micro_batches = self.micro_batches
@@ -86,7 +86,7 @@ class SearchObjective(Objective):
         self.gate.after_step(step)
 
     def frozen(self) -> Pattern:
-        return self.gate.freeze(diagonal=self.diagonal)
+        return self.gate.freeze(self.gate.sparsity, diagonal=self.diagonal)
 
     def evaluate(self, step: int) -> dict[str, float]:
         """Held-out figures under the pattern that freezing would give now."""

@@ -60,13 +60,11 @@ def load_for_corpus(
     scratch:* takes the corpus's vocabulary; any other model must have been what the corpus was prepared for.
     dropout: of hidden states and attention; None leaves the model's own.
     """
-    if dropout is not None:
-        config_changes |= {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     if model.startswith("scratch:"):
         changes = {"max_position_embeddings": max(length, 512), **config_changes}
-        return load_model(model, "pretraining", vocab_size=store.vocab_size, seed=seed, **changes)
+        return load_model(model, "pretraining", vocab_size=store.vocab_size, seed=seed, dropout=dropout, **changes)
     require_own_vocabulary(model, store)
-    loaded = load_model(source_of(model), "pretraining", seed=seed, **config_changes)
+    loaded = load_model(source_of(model), "pretraining", seed=seed, dropout=dropout, **config_changes)
     if length > loaded.config.max_position_embeddings:
         logger.info("positions extended from %d to %d", loaded.config.max_position_embeddings, length)
         extend_positions(loaded, length)

@@ -1,0 +1,111 @@
+"""What the attention modules of one model share, how they get it, and what keeps a model from losing it unnoticed."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from sparsebert.attention import BACKENDS
+from sparsebert.errors import ModelError
+from sparsebert.gates import Gate
+from sparsebert.model.positions import guard_positions
+from sparsebert.patterns import Pattern
+
+IMPLEMENTATION = "sparsebert"
+_PLAN = "sparse_plan"
+
+
+@dataclass
+class Plan:
+    """Change it and every layer changes."""
+
+    pattern: Pattern | None = None  # None: everyone attends to everyone
+    backend: str = "auto"
+    gate: Gate | None = None  # a pattern being learned, which every layer asks for its sample
+    inside: bool = False  # the gate is learned inside the pattern; else in place of it
+    replaced: str | None = None  # the attention that ran before sparsify(); None: of a class that is sparse by itself
+    is_read: bool = True  # False: the pattern is still in loaded buffers
+    hooks: list[Any] = field(default_factory=list, repr=False)
+
+    @property
+    def is_dense(self) -> bool:
+        return self.is_read and self.pattern is None and self.gate is None
+
+    def in_use(self) -> Pattern | None:
+        """The pattern that attention runs under, alone or around the gate."""
+        return self.pattern if self.gate is None or self.inside else None
+
+
+def give_plan(model: nn.Module, plan: Plan) -> int:
+    """Hand the plan to the model, its encoder and its attention modules; how many of these there were."""
+    base: Any = model.base_model
+    modules = [module for module in model.modules() if type(module).__name__.endswith("Attention")]
+    plan.hooks.append(base.register_forward_pre_hook(_before_forward))
+    plan.hooks += guard_positions(base)
+    for module in dict.fromkeys((model, base, *modules)):
+        setattr(module, _PLAN, plan)
+        if hasattr(module, "config"):
+            plan.hooks.append(module.register_forward_pre_hook(_require_plan_is_run))
+    return len(modules)
+
+
+def take_plan(model: nn.Module) -> None:
+    """Undo give_plan."""
+    for module in model.modules():
+        plan = module.__dict__.pop(_PLAN, None)
+        while plan is not None and plan.hooks:
+            plan.hooks.pop().remove()
+
+
+def plan_of(module: Any) -> Plan | None:
+    """The plan of a model, or of one of its attention modules; None where it runs attention of its own."""
+    plan: Plan | None = getattr(getattr(module, "base_model", module), _PLAN, None)
+    return plan
+
+
+def check_attention(plan: Plan, name: Any) -> None:
+    """Refuse attention that would ignore the plan."""
+    if name != IMPLEMENTATION and not plan.is_dense:
+        what = "a gate is being learned in it" if plan.gate is not None else "it has a pattern"
+        raise ModelError(
+            f"attention {name!r} would run this model dense, but {what}; leave it at {IMPLEMENTATION!r}, "
+            "or call unsparsify(model) for a dense model"
+        )
+
+
+def check_encoder(config: Any) -> None:
+    """Refuse a decoder: it would run without its causal order."""
+    if getattr(config, "is_decoder", False) or getattr(config, "is_encoder_decoder", False):
+        raise ModelError("the configuration asks for a decoder; a pattern of this kind needs an encoder")
+
+
+def check_pattern(model: Any, pattern: Any) -> None:
+    """Refuse what cannot be a pattern of this model."""
+    if not isinstance(pattern, Pattern):
+        raise ModelError(
+            f"pattern is {pattern!r}; expected a sparsebert.Pattern such as patterns.star(128), "
+            "or unsparsify(model) for a dense model"
+        )
+    heads = model.config.num_attention_heads
+    if pattern.heads not in (1, heads):
+        raise ModelError(
+            f"pattern has {pattern.heads} heads but the model has {heads}; use a pattern of 1 or {heads} heads"
+        )
+
+
+def check_backend(name: str) -> None:
+    if name not in ("auto", *BACKENDS):
+        raise ModelError(f"there is no backend {name!r}; expected one of auto, {', '.join(BACKENDS)}")
+
+
+def _require_plan_is_run(module: Any, _: Any) -> None:
+    plan = plan_of(module)
+    if plan is not None:
+        check_attention(plan, module.config._attn_implementation)
+        check_encoder(module.config)
+
+
+def _before_forward(base: Any, _: Any) -> None:
+    plan = plan_of(base)
+    if plan is not None and plan.gate is not None:
+        plan.gate.before_forward(base.training)
