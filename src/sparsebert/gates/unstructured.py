@@ -80,7 +80,7 @@ class Unstructured(Gate):
         return self.dense_arguments(pattern)
 
     def units_of(self, entries: Entries) -> Int64[np.ndarray, " entries"]:
-        return np.asarray(self.unit_of.cpu())[entries]
+        return np.take(self.unit_of.cpu().numpy(), entries)
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         if not self.settings.pooled:
