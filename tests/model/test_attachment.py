@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from transformers import BertConfig, BertForSequenceClassification, ModernBertConfig, ModernBertModel
 
 from sparsebert import attach, detach, gates, patterns, sparsify, unsparsify
@@ -181,3 +182,39 @@ def test_layers_that_look_only_so_far_take_a_gate_without_a_pattern(path: str) -
     sparsify(model, patterns.star(12).anchored("token"))
     with pytest.raises(ModelError, match="use anchor='position'"):
         model(input_ids=tokens())
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_pattern_given_under_the_hands_of_a_gate_is_refused(inside: bool) -> None:
+    model = attach(tiny().set_pattern(patterns.star(12)), gates.Soft(length=12, heads=2), inside=inside)
+    for give in (model.set_pattern, lambda pattern: sparsify(model, pattern)):
+        with pytest.raises(ModelError, match=r"call detach\(model\)"):
+            give(patterns.window(12))
+    assert detach(model).pattern == patterns.star(12)
+
+
+class Wrapped(nn.Module):
+    """A model inside another module that passes on what it does not have, as adapters do."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self._modules["inner"], name)
+
+
+def test_a_wrapped_model_is_made_dense_and_sparse_like_the_model_inside() -> None:
+    ours = tiny().set_pattern(patterns.star(12))
+    theirs = sparsify(BertForSequenceClassification(BertConfig(vocab_size=50, **TINY)), patterns.star(12))
+    for model in (ours, theirs):
+        wrapped = Wrapped(model)
+        detach(attach(wrapped, gates.Soft(length=12, heads=2), inside=False))
+        sparsify(wrapped, patterns.window(12))
+        assert model.sparse_plan.pattern == patterns.window(12)
+        unsparsify(wrapped)
+    assert ours.pattern is None
+    assert theirs.config._attn_implementation == "sdpa"

@@ -18,7 +18,7 @@ def new_gate(**changes: Any) -> Any:
     return gates.Structured(**{"length": 12, "heads": 2, "sparsity": 0.6, "rate": 0.1, **changes})
 
 
-def trainer(folder: Path, gate: gates.Gate, model: Any = None, **callback: Any) -> Any:
+def trainer(folder: Path, gate: gates.Gate, model: Any = None, more: Any = None, **callback: Any) -> Any:
     rows = [{"input_ids": row, "labels": torch.tensor(number % 2)} for number, row in enumerate(tokens(8))]
     arguments = TrainingArguments(
         str(folder),
@@ -31,9 +31,11 @@ def trainer(folder: Path, gate: gates.Gate, model: Any = None, **callback: Any) 
         disable_tqdm=True,
         use_cpu=True,
         dataloader_pin_memory=False,
+        **(more or {}),
     )
+    data = {"train_dataset": rows, "eval_dataset": rows[:2]}
     model = tiny() if model is None else model
-    return Trainer(model=model, args=arguments, train_dataset=rows, callbacks=[GateCallback(gate, **callback)])
+    return Trainer(model=model, args=arguments, callbacks=[GateCallback(gate, **callback)], **data)
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +106,13 @@ def test_a_model_that_has_a_pattern_asks_what_is_meant_and_is_told(tmp_path: Pat
         trainer(tmp_path, gate, tiny().set_pattern(star)).train()
     trainer(tmp_path, gate, tiny().set_pattern(star), inside=True).train()
     assert gate.inside == star
+
+
+def test_the_gate_belongs_to_the_weights_that_training_ends_with(tmp_path: Path) -> None:
+    gate = new_gate()
+    best = {"eval_strategy": "steps", "eval_steps": 2, "load_best_model_at_end": True, "learning_rate": 0.3}
+    run = trainer(tmp_path, gate, more=best)
+    run.train()
+    chosen = gates.load(Path(run.state.best_model_checkpoint) / GATE)
+    assert int(gate.step) == int(chosen.step) == run.state.best_global_step
+    assert torch.equal(gate.alpha, chosen.alpha)  # type: ignore[arg-type]

@@ -163,3 +163,21 @@ def test_settings_that_cannot_be_are_refused(docs_corpus: Path, tmp_path: Path, 
 def test_an_unknown_setting_is_named() -> None:
     with pytest.raises(ConfigError, match="no setting 'tau'"):
         resolve({"kind": "soft", "model": "minilm", "corpus": Path("x"), "steps": 1}, {"tau": 1})
+
+
+def test_a_model_that_has_a_pattern_is_looked_at_everywhere_and_says_so(
+    docs_corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = tiny_run(docs_corpus, "structured", sparsity=0.7)
+    run_gate(first, tmp_path / "first")
+    own = Pattern.load(tmp_path / "first" / "pattern.safetensors")
+    corpus = {"model": str(tmp_path / "first" / "model")}
+    with caplog.at_level("INFO", logger="sparsebert"):
+        run_gate(tiny_run(docs_corpus, "soft", **corpus), tmp_path / "importance")
+        run_gate(tiny_run(docs_corpus, "structured", sparsity=0.5, **corpus), tmp_path / "second")
+    assert caplog.text.count("rests: a gate is learned in its place") == 2
+    moved = gates.load(tmp_path / "importance" / "gate.safetensors").logits() != 0
+    assert moved.all()
+    assert load_model(tmp_path / "importance" / "model").pattern == own
+    found = load_model(tmp_path / "second" / "model").pattern
+    assert found.sparsity == pytest.approx(0.5, abs=0.05)

@@ -40,9 +40,7 @@ def attach(model: Any, gate: Gate, *, inside: bool | None = None) -> Any:
             "inside=True) learns inside it, attach(model, gate, inside=False) in place of it"
         )
     if own is not None and not inside:
-        logger.info(
-            "the model's pattern (%.1f%% sparse) rests while a gate is learned in its place", 100 * own.sparsity
-        )
+        logger.info("the model's own pattern (%.1f%% sparse) rests: a gate is learned in its place", 100 * own.sparsity)
     plan = plan or install(model)
     gate.restrict(own if inside else None)
     plan.gate, plan.inside = gate, own is not None and bool(inside)
@@ -55,7 +53,7 @@ def detach(model: Any) -> Any:
     if plan is not None:
         plan.gate = None
         if plan.pattern is None and plan.replaced is not None:
-            uninstall(model, plan)
+            uninstall(plan)
     return model
 
 
@@ -74,6 +72,7 @@ def running(model: Any, pattern: Pattern | None) -> Iterator[None]:
 
 
 def _plan(model: Any) -> Plan | None:
-    if isinstance(model, bert.Sparse):
-        _ = model.pattern  # read from the loaded buffers at first use
-    return plan_of(model)
+    plan = plan_of(model)
+    if plan is not None and isinstance(plan.owner, bert.Sparse):
+        _ = plan.owner.pattern  # read from the loaded buffers at first use
+    return plan

@@ -26,6 +26,7 @@ from sparsebert.model.plan import (
     Plan,
     check_attention,
     check_backend,
+    check_no_gate,
     check_pattern,
     give_plan,
     plan_of,
@@ -61,6 +62,7 @@ class Sparse:
 
     def set_pattern(self, pattern: Pattern | None) -> Self:
         """Run, and save, under this pattern from now on."""
+        check_no_gate(self._plan)
         if pattern is not None:
             check_pattern(self, pattern)
         self.config.pattern = pattern_fields(pattern)

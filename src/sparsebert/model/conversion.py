@@ -18,6 +18,7 @@ from sparsebert.model.plan import (
     check_attention,
     check_backend,
     check_encoder,
+    check_no_gate,
     check_pattern,
     give_plan,
     plan_of,
@@ -45,9 +46,11 @@ def sparsify(model: Any, pattern: Pattern, *, backend: str = "auto") -> Any:
     check_family(model)
     check_pattern(model, pattern)
     check_backend(backend)
-    plan = plan_of(model) or install(model)
-    if isinstance(model, bert.Sparse):
-        model.set_pattern(pattern)
+    plan = plan_of(model)
+    check_no_gate(plan)
+    plan = plan or install(model)
+    if isinstance(plan.owner, bert.Sparse):
+        plan.owner.set_pattern(pattern)
     plan.pattern, plan.backend = pattern, backend
     return model
 
@@ -57,10 +60,10 @@ def unsparsify(model: Any) -> Any:
     plan = plan_of(model)
     if plan is not None:
         plan.gate = None
-    if isinstance(model, bert.Sparse):
-        model.set_pattern(None)
-    elif plan is not None:
-        uninstall(model, plan)
+        if isinstance(plan.owner, bert.Sparse):
+            plan.owner.set_pattern(None)
+        else:
+            uninstall(plan)
     return model
 
 
@@ -99,8 +102,9 @@ def install(model: Any) -> Plan:
     return plan
 
 
-def uninstall(model: Any, plan: Plan) -> None:
+def uninstall(plan: Plan) -> None:
     """Undo install()."""
+    model = plan.owner
     del model.save_pretrained, model.set_attn_implementation
     take_plan(model)
     model.set_attn_implementation(plan.replaced)

@@ -25,6 +25,7 @@ class Plan:
     inside: bool = False  # the gate is learned inside the pattern; else in place of it
     replaced: str | None = None  # the attention that ran before sparsify(); None: of a class that is sparse by itself
     is_read: bool = True  # False: the pattern is still in loaded buffers
+    owner: Any = field(default=None, repr=False)  # the model itself, however it is wrapped since
     hooks: list[Any] = field(default_factory=list, repr=False)
 
     @property
@@ -39,6 +40,7 @@ class Plan:
 def give_plan(model: nn.Module, plan: Plan) -> int:
     """Hand the plan to the model, its encoder and its attention modules; how many of these there were."""
     base: Any = model.base_model
+    plan.owner = model
     modules = [module for module in model.modules() if type(module).__name__.endswith("Attention")]
     plan.hooks.append(base.register_forward_pre_hook(_before_forward))
     plan.hooks += guard_positions(base)
@@ -77,6 +79,12 @@ def check_encoder(config: Any) -> None:
     """Refuse a decoder: it would run without its causal order."""
     if getattr(config, "is_decoder", False) or getattr(config, "is_encoder_decoder", False):
         raise ModelError("the configuration asks for a decoder; a pattern of this kind needs an encoder")
+
+
+def check_no_gate(plan: Plan | None) -> None:
+    """Refuse another pattern under the hands of a gate."""
+    if plan is not None and plan.gate is not None:
+        raise ModelError("a gate is being learned in this model; call detach(model) before you give it a pattern")
 
 
 def check_pattern(model: Any, pattern: Any) -> None:

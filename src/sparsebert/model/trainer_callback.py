@@ -63,6 +63,8 @@ class GateCallback(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         detach(kwargs["model"])
+        if args.load_best_model_at_end and state.best_model_checkpoint is not None:
+            gates.load_into(self.gate, Path(state.best_model_checkpoint) / GATE)  # that of the weights just loaded
 
     def _folder(self, args: Any, state: Any) -> Path:
         """Where the gate of the checkpoint lies; the Trainer does not tell a callback what it resumes from."""
