@@ -1,9 +1,8 @@
 """load_model(): any source, any head, any pattern; refuses what does not fit and says in a line what is new."""
 
 import contextlib
-import difflib
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from sparsebert.model.folder_checks import folder_config
 from sparsebert.model.saving import no_bar
 from sparsebert.model.sources import model_folder, scratch_config
 from sparsebert.patterns import Pattern
+from sparsebert.settings import refuse_unknown
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +62,7 @@ def load_model(
     (hidden_dropout_prob, id2label, attention_backend ...), num_labels, and dropout, which sets those of hidden states
     and attention alike.
     """
-    if head not in CLASSES:
-        raise ModelError(f"there is no head {head!r}; expected one of {', '.join(CLASSES)}{_meant(head, CLASSES)}")
+    refuse_unknown(str(head), CLASSES, ModelError, "there is no head")
     if not isinstance(source, str | Path):
         raise ModelError(f"source is {source!r}; expected a folder, a hub id, minilm or scratch:tiny|mini|base")
     source, cls, changes = str(source), CLASSES[head], _checked(config_changes)
@@ -86,20 +85,11 @@ def load_model(
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     """Changes of the configuration under the names it has for them; an unknown name is refused."""
     for name in changes:
-        if name not in _SETTINGS:
-            known = {"vocab_size", "pattern", *_SETTINGS}
-            raise ModelError(
-                f"load_model has no argument {name!r}, and a sparse BERT no such setting to change{_meant(name, known)}"
-            )
+        refuse_unknown(name, _SETTINGS, ModelError, "load_model has no argument")
     changes = dict(changes)
     dropout = changes.pop("dropout", None)
     both = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     return {**both, **changes}
-
-
-def _meant(name: object, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), sorted(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _from_scratch(cls: type[bert.Sparse], source: str, vocab_size: int | None, changes: dict[str, Any]) -> Any:
