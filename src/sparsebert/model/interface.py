@@ -4,7 +4,6 @@ A name registered as attention alone is handed no padding at all, silently; so t
 padding.py is registered with it. What transformers calls an attention mask is, between the two, a tensor of lengths.
 """
 
-from functools import lru_cache
 from typing import Any
 
 from torch import Tensor, nn
@@ -13,8 +12,7 @@ from sparsebert.attention import Gate as GateValues
 from sparsebert.attention import Inputs, attend
 from sparsebert.attention.reference import attention_weights
 from sparsebert.errors import ModelError
-from sparsebert.model.plan import Plan, plan_of
-from sparsebert.patterns import Pattern, window
+from sparsebert.model.plan import plan_of
 
 
 def sparse_attention(
@@ -39,7 +37,7 @@ def sparse_attention(
             f"padding came as a tensor of shape {tuple(attention_mask.shape)}; "
             "pass attention_mask [batch, n], ones and then zeros in each row"
         )
-    pattern = plan.in_use() if sliding_window is None else _sliding(plan, query.shape[2], sliding_window - 1)
+    pattern = plan.in_use_within(sliding_window, query.shape[2])
     settings: dict[str, Any] = {"pattern": pattern, "lengths": attention_mask, "dropout": dropout, "scale": scaling}
     if plan.gate is not None:
         settings |= plan.gate.attention_arguments(pattern)
@@ -54,20 +52,3 @@ def _inputs(query: Tensor, key: Tensor, value: Tensor, settings: dict[str, Any])
     gate = settings.get("gate")
     values = None if gate is None else GateValues(gate, settings["relaxation"], settings["c"])
     return Inputs(query, key, value, settings["pattern"], settings["lengths"], 0.0, scale, settings.get("bias"), values)
-
-
-def _sliding(plan: Plan, length: int, radius: int) -> Pattern:
-    """Layers of a model that look only so far keep doing so, under a pattern and under a gate."""
-    pattern, gate = plan.in_use(), plan.gate
-    if "token" in (pattern and pattern.anchor, gate and gate.anchor):
-        raise ModelError(
-            f"this model has layers that look {radius} tokens far, counted from each token, which anchor='token' "
-            "cannot keep to; use anchor='position'"
-        )
-    return _within(pattern, length if gate is None else gate.length, radius)
-
-
-@lru_cache(maxsize=8)
-def _within(pattern: Pattern | None, length: int, radius: int) -> Pattern:
-    reach = window(length if pattern is None else pattern.length, radius=radius)
-    return reach if pattern is None else pattern & reach

@@ -1,6 +1,7 @@
 """What the attention modules of one model share, how they get it, and what keeps a model from losing it unnoticed."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from torch import nn
@@ -9,7 +10,7 @@ from sparsebert.attention import BACKENDS
 from sparsebert.errors import ModelError
 from sparsebert.gates import Gate
 from sparsebert.model.positions import guard_positions
-from sparsebert.patterns import Pattern
+from sparsebert.patterns import Pattern, window
 
 IMPLEMENTATION = "sparsebert"
 _PLAN = "sparse_plan"
@@ -27,6 +28,7 @@ class Plan:
     is_read: bool = True  # False: the pattern is still in loaded buffers
     owner: Any = field(default=None, repr=False)  # the model itself, however it is wrapped since
     hooks: list[Any] = field(default_factory=list, repr=False)
+    windows: frozenset[int | None] = frozenset([None])  # how far its layers look by themselves; None: everywhere
 
     @property
     def is_dense(self) -> bool:
@@ -36,12 +38,34 @@ class Plan:
         """The pattern that attention runs under, alone or around the gate."""
         return self.pattern if self.gate is None or self.inside else None
 
+    def in_use_within(self, reach: int | None, length: int) -> Pattern | None:
+        """The same for a layer that looks only so far and keeps doing so, under a pattern and under a gate."""
+        pattern, gate = self.in_use(), self.gate
+        if reach is None:
+            return pattern
+        if "token" in (pattern and pattern.anchor, gate and gate.anchor):
+            raise ModelError(
+                f"this model has layers that look {reach - 1} tokens far, counted from each token, which "
+                "anchor='token' cannot keep to; use anchor='position'"
+            )
+        return _within(pattern, length if gate is None else gate.length, reach - 1)
+
+    def draw(self, training: bool) -> None:
+        """Make the gate's sample for the forward that follows. Layers find it made: a layer that made it would make
+        it part of its own graph, which a checkpoint throws away and builds again."""
+        if self.gate is None:
+            return
+        self.gate.before_forward(training)
+        for reach in self.windows:
+            self.gate.attention_arguments(self.in_use_within(reach, self.gate.length))
+
 
 def give_plan(model: nn.Module, plan: Plan) -> int:
     """Hand the plan to the model, its encoder and its attention modules; how many of these there were."""
     base: Any = model.base_model
     plan.owner = model
     modules = [module for module in model.modules() if type(module).__name__.endswith("Attention")]
+    plan.windows = frozenset(getattr(module, "sliding_window", None) for module in modules)
     plan.hooks.append(base.register_forward_pre_hook(_before_forward))
     plan.hooks += guard_positions(base)
     for module in dict.fromkeys((model, base, *modules)):
@@ -115,5 +139,11 @@ def _require_plan_is_run(module: Any, _: Any) -> None:
 
 def _before_forward(base: Any, _: Any) -> None:
     plan = plan_of(base)
-    if plan is not None and plan.gate is not None:
-        plan.gate.before_forward(base.training)
+    if plan is not None:
+        plan.draw(base.training)
+
+
+@lru_cache(maxsize=8)
+def _within(pattern: Pattern | None, length: int, radius: int) -> Pattern:
+    reach = window(length if pattern is None else pattern.length, radius=radius)
+    return reach if pattern is None else pattern & reach
