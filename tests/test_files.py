@@ -137,3 +137,61 @@ def test_a_folder_that_could_not_be_filled_leaves_the_old_one(tmp_path: Path) ->
         files.place_folder(tmp_path / "model", fail)
     assert (tmp_path / "model" / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what is brought to the disk, in order."""
+    names: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return names
+
+
+def test_files_written_together_are_synced_once_each_and_only_at_the_end(tmp_path: Path, synced: list[str]) -> None:
+    (tmp_path / "log").write_text("a line\n")
+    with files.synced_together() as together:
+        together.add(tmp_path / "log")
+        files.write_atomic(tmp_path / "a", b"1")
+        files.write_atomic(tmp_path / "a", b"2")
+        with files.synced_together():
+            files.write_atomic(tmp_path / "b", b"3")
+        files.place_folder(tmp_path / "made", lambda part: files.write_atomic(part / "c", b"4"))
+        assert synced == []
+    assert synced == ["log", "a", "b", "c", tmp_path.name, "made"]
+    files.write_atomic(tmp_path / "d", b"5")
+    assert len(synced) == 6 + 2
+
+
+def test_files_that_could_not_all_be_written_are_not_synced(tmp_path: Path, synced: list[str]) -> None:
+    def fill(part: Path) -> None:
+        files.write_atomic(part / "a", b"1")
+        files.write_atomic(part / "a" / "b", b"1")
+
+    with pytest.raises(FileError, match="cannot write"), files.synced_together():
+        fill(tmp_path)
+    assert synced == []
+    files.write_atomic(tmp_path / "b", b"2")
+    assert len(synced) == 2
+
+
+def test_a_placed_folder_is_on_the_disk_before_it_has_its_name(tmp_path: Path, synced: list[str]) -> None:
+    def fill(part: Path) -> None:
+        files.write_atomic(part / "a", b"1")
+        (part / "b").write_bytes(b"2")
+
+    files.place_folder(tmp_path / "made", fill)
+    assert (sorted(synced[:2]), synced[2:]) == (["a", "b"], [".made.part", tmp_path.name])
+
+
+def test_temporary_files_are_not_synced(tmp_path: Path, synced: list[str]) -> None:
+    with files.unsynced():
+        files.write_json(tmp_path / "a.json", {})
+        files.publish_folder(tmp_path / "made", lambda part: files.write_atomic(part / "c", b"4"))
+    assert synced == []
+    assert dict(files.verified_files(tmp_path / "made")) == {"c": b"4"}

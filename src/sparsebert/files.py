@@ -6,6 +6,9 @@ in the header as well as in the data, and equal contents give equal bytes.
 
 A published folder is the same for several files: a manifest with the sha256 of each is written last, and the folder
 gets its name only when all of it is on the disk.
+
+When a file must be on the disk is for whoever relies on it to say: synced_together() and unsynced() put off or leave
+out the syncs of what is written inside them (docs/decisions/durability.md).
 """
 
 import contextlib
@@ -19,6 +22,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +68,80 @@ def file_errors(verb: str, path: Path) -> Iterator[None]:
         raise FileError(f"cannot {verb} {path}: {reason}") from error
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames inside the folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+class Unsynced:
+    """Files and folders that are written but may not be on the disk yet."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, None] = {}
+        self._folders: dict[Path, None] = {}
+
+    def add(self, path: Path) -> None:
+        """A file, or a folder with the files in it; the folder that holds it comes along."""
+        if path.is_dir():
+            self._files |= dict.fromkeys(path.iterdir())
+            self._folders[path] = None
+        else:
+            self._files[path] = None
+        self._folders[path.parent] = None
+
+    def sync(self) -> None:
+        """Each once, files before folders; what was removed meanwhile needs no sync."""
+        for path in [*self._files, *self._folders]:
+            with file_errors("write", path), contextlib.suppress(FileNotFoundError):
+                _sync(path)
+
+
+# None: every write is brought to the disk at once. Threads begin with None, which is the safe side.
+_unsynced: ContextVar[Unsynced | None] = ContextVar("unsynced", default=None)
+
+
+@contextlib.contextmanager
+def synced_together() -> Iterator[Unsynced]:
+    """What is written inside is on the disk at the end, each file and folder synced once.
+
+    Until then a power cut may tear any of it, so it is for files that nobody relies on before the end. Inside
+    another one, the outer one syncs.
+    """
+    outer = _unsynced.get()
+    if outer is not None:
+        yield outer
+        return
+    with unsynced() as waiting:
+        yield waiting
+    waiting.sync()
+
+
+@contextlib.contextmanager
+def unsynced() -> Iterator[Unsynced]:
+    """What is written inside is not synced: temporary files, or files that the caller syncs."""
+    waiting = Unsynced()
+    token = _unsynced.set(waiting)
+    try:
+        yield waiting
+    finally:
+        _unsynced.reset(token)
+
+
+def _sync(path: Path) -> None:
+    """Bring a file's bytes, or a folder's names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
+def make_folder(folder: Path) -> None:
+    """Make the folder where there is none, and its name survive a power cut."""
+    if not folder.is_dir():
+        folder.mkdir(parents=True)
+        _sync(folder.parent)
+
+
 def write_atomic(path: Path, data: bytes) -> None:
     """Write the file whole or leave what was there: temporary neighbour, fsync, rename, fsync of the folder."""
     path = Path(path)
+    waiting = _unsynced.get()
     with file_errors("write", path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -83,14 +149,18 @@ def write_atomic(path: Path, data: bytes) -> None:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
                 stream.flush()
-                os.fsync(stream.fileno())
+                if waiting is None:
+                    os.fsync(stream.fileno())
             os.chmod(name, 0o644)  # noqa: PTH101 - mkstemp gives 0600, which hides results from other users
             os.replace(name, path)  # noqa: PTH105 - the name is a plain string from mkstemp
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(name)  # noqa: PTH108
             raise
-        sync_folder(path.parent)
+        if waiting is None:
+            _sync(path.parent)
+        else:
+            waiting.add(path)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -234,26 +304,25 @@ def place_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     `fill` writes into a temporary neighbour; that is brought to the disk, and then renamed.
     """
     part = folder.with_name(f".{folder.name}.part")
+    waiting = _unsynced.get()
     with file_errors("write", folder):
         remove_folder(part)
         part.mkdir(parents=True)
         try:
-            fill(part)
-            _sync_files(part)
+            with unsynced():
+                fill(part)
+            if waiting is None:
+                for path in [*part.iterdir(), part]:
+                    _sync(path)
             remove_folder(folder)
             part.rename(folder)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
-        sync_folder(folder.parent)
-
-
-def _sync_files(folder: Path) -> None:
-    """Bring every file to the disk: whoever wrote them may not have."""
-    for path in folder.iterdir():
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
-    sync_folder(folder)
+        if waiting is None:
+            _sync(folder.parent)
+        else:
+            waiting.add(folder)
 
 
 def _seal_folder(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """Records: finished runs as small files, and a study that takes them over."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from sparsebert.studies import folder
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.jobs import Place
 from sparsebert.studies.progress import Lines
-from sparsebert.studies.records import record_of, recorded_files, restore, write_record
+from sparsebert.studies.records import record_of, recorded_files, restore, unpacked, write_record
 from sparsebert.studies.runs import Run
 from sparsebert.studies.study import planned, record, run_study
 from tests.studies.conftest import small_config
@@ -106,6 +107,21 @@ def test_a_bad_record_is_refused(tmp_path: Path, change: dict[str, object], word
     with pytest.raises(FileError, match=words):
         restore(tmp_path, "a", tmp_path / "run")
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_records_are_unpacked_without_a_sync(
+    graph_of: GraphOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, kept = graph_of("pruning"), tmp_path / "kept"
+    _record_all(graph, tmp_path / "out", kept)
+    write_json(kept / "study.json", {})
+    syncs: list[int] = []
+    monkeypatch.setattr(os, "fsync", syncs.append)
+    with unpacked(kept) as study:
+        assert {path.parent.name for path in study.glob("runs/*/result.json")} == set(graph.runs)
+        assert syncs == []
+        write_json(tmp_path / "page", {})
+    assert len(syncs) == 2
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sparsebert.errors import ConfigError, FileError, RunInterruptedError, TrainingError
-from sparsebert.files import read_json
+from sparsebert.files import place_folder, read_json, write_atomic
 from sparsebert.training import Losses, Objective, fit, precision
 from sparsebert.training.run_folder import RunFolder
 from tests.training.cases import Regression, outcome, short_fit
@@ -257,3 +257,72 @@ def test_a_first_step_that_fails_does_not_bind_the_next_start(tmp_path: Path) ->
     assert not (tmp_path / "run.json").exists()
     fit(Regression(), short_fit(num_steps=2), tmp_path, settings={"rate": 0.05})
     assert read_json(tmp_path / "run.json")["settings"] == {"rate": 0.05}
+
+
+class _Leaves(Regression):
+    """Leaves a file and a folder, as models and patterns are left."""
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        write_atomic(folder / "pattern", b"entries")
+        place_folder(folder / "model", lambda part: write_atomic(part / "weights", b"numbers"))
+        return super().finish(folder)
+
+
+def _in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], set[str]]:
+    """What fit() brings to the disk, and what of its folder was not there when result.json got its name."""
+    synced: dict[int, int] = {}  # size at the last sync, by inode
+    names: list[str] = []
+    missed: set[str] = set()
+    fsync, replace = os.fsync, os.replace
+
+    def sync(descriptor: int) -> None:
+        about = os.fstat(descriptor)
+        synced[about.st_ino] = about.st_size
+        names.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    def rename(source: str, target: Path) -> None:
+        if Path(target).name == "result.json":
+            left = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
+            missed.update(path.name for path in left if synced.get(path.stat().st_ino) != path.stat().st_size)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", rename)
+    return names, missed
+
+
+def test_everything_is_on_the_disk_before_the_result_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, missed = _in_order(tmp_path, monkeypatch)
+    fit(_Leaves(), short_fit(), tmp_path)
+    assert (tmp_path / "result.json").exists()
+    assert missed == set()
+
+
+def test_a_checkpoint_is_published_after_the_steps_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, _ = _in_order(tmp_path, monkeypatch)
+    with pytest.raises(CrashError):
+        fit(Interrupted(3, crash), short_fit(), tmp_path)
+    assert names.index("metrics.jsonl") < names.index("manifest.json") < names.index(".step-00000003.part")
+    assert names[-1] == "checkpoints"
+
+
+def test_a_short_run_that_leaves_no_checkpoint_is_synced_a_few_times(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, _ = _in_order(tmp_path, monkeypatch)
+    fit(Regression(), short_fit(checkpoint_every=100), tmp_path, leave_checkpoint=False)
+    assert not (tmp_path / "checkpoints").exists()
+    assert outcome(tmp_path) == outcome(undisturbed)
+    assert len(names) <= 7, names
+
+
+def test_a_run_that_leaves_no_checkpoint_resumes_from_the_one_before_the_end(undisturbed: Path, tmp_path: Path) -> None:
+    class Fails(Regression):
+        def finish(self, folder: Path) -> dict[str, Any]:
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        fit(Fails(), short_fit(), tmp_path, leave_checkpoint=False)
+    assert fit(Regression(), short_fit(), tmp_path, leave_checkpoint=False).resumed_from == 9
+    assert outcome(tmp_path) == outcome(undisturbed)

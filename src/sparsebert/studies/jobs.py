@@ -48,6 +48,7 @@ class Job:
     place: Place
     deadline: float | None = None  # seconds since the epoch at which it stops after a checkpoint; None: never
     checkpoint_every: int = 50  # steps
+    started: float = 0.0  # by time.perf_counter() of the process that makes it
 
 
 @dataclass(frozen=True)

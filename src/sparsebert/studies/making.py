@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ import torch
 from sparsebert import gates
 from sparsebert.batches import PretrainingBatches
 from sparsebert.errors import ConfigError
-from sparsebert.files import read_json, write_json
+from sparsebert.files import read_json, synced_together, write_json
 from sparsebert.patterns import Pattern, prune, random
 from sparsebert.studies.folder import tidy
 from sparsebert.studies.importance_files import write_importance
 from sparsebert.studies.jobs import Job
-from sparsebert.studies.recorded import Recorded
+from sparsebert.studies.recorded import Extra, Recorded
 from sparsebert.studies.runs import RESULT, Run
 from sparsebert.studies.stated import stated_pattern
 from sparsebert.tasks.config import FinetuneConfig
@@ -41,18 +42,16 @@ def make(job: Job) -> None:
     folder = job.place.folder(job.run.id)
     if (folder / RESULT).is_file():
         return
-    started = time.perf_counter()
     torch.set_num_threads(job.run.threads)
-    _MAKERS[job.run.stage](job, folder)
-    _add_seconds(folder, time.perf_counter() - started)
+    _MAKERS[job.run.stage](replace(job, started=time.perf_counter()), folder)
     tidy(job.run, folder)
 
 
-def _add_seconds(folder: Path, seconds: float) -> None:
+def _add_seconds(job: Job, folder: Path) -> None:
     """timing.json also says how long the whole run took this time, loading and saving included."""
     path = folder / "timing.json"
     known = read_json(path) if path.is_file() else {}
-    write_json(path, {**known, "run_seconds": seconds})
+    write_json(path, {**known, "run_seconds": time.perf_counter() - job.started})
 
 
 # Stages that pre-train
@@ -65,7 +64,7 @@ def _make_pretraining(job: Job, folder: Path) -> None:
         pretraining.model.set_pattern(pattern)
     with torch.no_grad():
         before = pretraining.eval().evaluate(0)["mlm_loss"]
-    _fit(job, folder, Recorded(pretraining, {**job.run.result_fields(), "mlm_loss_before": before}, scores_task=False))
+    _fit(job, folder, pretraining, fields={"mlm_loss_before": before})
 
 
 def _make_importance(job: Job, folder: Path) -> None:
@@ -82,7 +81,7 @@ def _make_importance(job: Job, folder: Path) -> None:
     def files(into: Path) -> Mapping[str, Any]:
         return write_importance(into, load_importance(into), config["method"])
 
-    _fit(job, folder, Recorded(inner, job.run.result_fields(), scores_task=False, extra=files))
+    _fit(job, folder, inner, extra=files)
 
 
 def _make_search(job: Job, folder: Path) -> None:
@@ -99,8 +98,7 @@ def _make_search(job: Job, folder: Path) -> None:
         seed=seed,
         settings=config["preset"],
     )
-    inner = SearchObjective(pretraining, gate, seed=seed)
-    _fit(job, folder, Recorded(inner, job.run.result_fields(), scores_task=False))
+    _fit(job, folder, SearchObjective(pretraining, gate, seed=seed))
 
 
 def _pretraining(job: Job) -> PretrainingObjective:
@@ -163,8 +161,10 @@ def _make_prune(job: Job, folder: Path) -> None:
     else:
         pattern = random(int(run.config["length"]), int(run.config["heads"]), sparsity=sparsity, seed=run.seed)
     folder.mkdir(parents=True, exist_ok=True)
-    pattern.save(folder / "pattern.safetensors")
-    write_json(folder / "run.json", {"settings": _settings(run)})
+    with synced_together():
+        pattern.save(folder / "pattern.safetensors")
+        write_json(folder / "run.json", {"settings": _settings(run)})
+        _add_seconds(job, folder)
     write_json(folder / RESULT, {**run.result_fields(), "metrics": {}, "sparsity": pattern.sparsity})
 
 
@@ -186,10 +186,28 @@ def _make_finetune(job: Job, folder: Path) -> None:
         pattern = stated_pattern(stated, int(run.config["settings"]["length"]), heads)
     loop = {**run.config["loop"], "checkpoint_every": job.checkpoint_every}
     prepared = prepare(config, folder, pattern=pattern, fit_settings=loop)
-    _fit(job, folder, Recorded(prepared.objective, run.result_fields(), scores_task=True), prepared.config)
+    prepared.objective.task_folder = None  # once it is scored no one reads the weights
+    _fit(job, folder, prepared.objective, prepared.config)
 
 
-def _fit(job: Job, folder: Path, objective: Objective, config: FitConfig | None = None) -> None:
+def _fit(
+    job: Job,
+    folder: Path,
+    inner: Objective,
+    config: FitConfig | None = None,
+    *,
+    fields: Mapping[str, Any] | None = None,
+    extra: Extra | None = None,
+) -> None:
+    """Train the objective, with what its run stands for, these fields and the extra files recorded at the end."""
+
+    def last_files(into: Path) -> Mapping[str, Any]:
+        added = {} if extra is None else extra(into)
+        _add_seconds(job, into)
+        return added
+
+    about = {**job.run.result_fields(), **(fields or {})}
+    objective = Recorded(inner, about, scores_task=job.run.stage == "finetune", extra=last_files)
     chosen = job.run.config
     config = config or FitConfig(
         num_steps=int(chosen["steps"]),
@@ -198,7 +216,9 @@ def _fit(job: Job, folder: Path, objective: Objective, config: FitConfig | None 
         checkpoint_every=job.checkpoint_every,
         **chosen["loop"],
     )
-    fit(objective, config, folder, settings=_settings(job.run), progress=_UntilDeadline(job.deadline))
+    watcher = _UntilDeadline(job.deadline)
+    # tidy() would remove the last checkpoint the moment it is written.
+    fit(objective, config, folder, settings=_settings(job.run), progress=watcher, leave_checkpoint=False)
 
 
 def _settings(run: Run) -> dict[str, Any]:

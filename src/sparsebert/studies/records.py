@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from sparsebert.errors import FileError
-from sparsebert.files import read_bytes, read_json, write_atomic, write_json
+from sparsebert.files import read_bytes, read_json, synced_together, unsynced, write_atomic, write_json
 from sparsebert.studies.runs import RESULT, Run, Stage
 
 _VERSION = 1
-_TEXTS = ("run.json", "timing.json", "importance.json", RESULT)  # the result last: it says that a run is done
+_TEXTS = ("run.json", "timing.json", "importance.json", RESULT)
 _PACKED: dict[Stage, tuple[str, ...]] = {
     "importance": ("gate.safetensors", "attention.safetensors"),
     "search": ("gate.safetensors", "pattern.safetensors"),
@@ -65,11 +65,14 @@ def restore(folder: Path, run_id: str, into: Path) -> None:
     """The files of a record, as the run left them."""
     path = record_of(folder, run_id)
     record = _read(path)
-    for name in record["packed"]:
-        write_atomic(into / name, _unpack(record["packed"][name], path))
-    for name in _TEXTS:
-        if name in record["files"]:
+    with synced_together():
+        for name in record["packed"]:
+            write_atomic(into / name, _unpack(record["packed"][name], path))
+        for name in record["files"].keys() - {RESULT}:
             write_json(into / name, record["files"][name])
+    # The result last: it says that the run is done.
+    if RESULT in record["files"]:
+        write_json(into / RESULT, record["files"][RESULT])
 
 
 @contextlib.contextmanager
@@ -80,10 +83,11 @@ def unpacked(folder: Path) -> Iterator[Path]:
         yield folder
         return
     with TemporaryDirectory() as place:
-        for record in sorted(folder.glob("*.json")):
-            if record != study:
-                restore(folder, record.stem, Path(place) / "runs" / record.stem)
-        write_json(Path(place) / study.name, read_json(study))
+        with unsynced():
+            for record in sorted(folder.glob("*.json")):
+                if record != study:
+                    restore(folder, record.stem, Path(place) / "runs" / record.stem)
+            write_json(Path(place) / study.name, read_json(study))
         yield Path(place)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sparsebert import draws
-from sparsebert.files import write_atomic, write_json
+from sparsebert.files import synced_together, write_atomic, write_json
 from sparsebert.tasks.builtin_text import MAKERS
 from sparsebert.tasks.reading import Split, files_of
 from sparsebert.tasks.rows import ChoiceRow, QuestionRow, Row, TextRow
@@ -24,16 +24,21 @@ _FILLER = "x"  # columns that no task reads
 
 def write_builtin(folder: Path, *, seed: int = 0, tasks: Sequence[str] | None = None) -> Path:
     """Write the files under the folder, as `--data` expects them; the same seed gives the same bytes."""
-    splits: tuple[Split, ...] = ("train", "dev", "test")
-    for task in (TASKS[name] for name in tasks or TASKS):
-        first = 0
-        for split in splits:
-            for section, file in files_of(task, split).items():
-                rows = builtin_rows(task, first, _SIZES[split], seed)
-                first += len(rows)
-                path = Path(folder) / task.folders[0] / file.name
-                _WRITERS[task.format](path, task, file, rows, f"{split} {section}".strip())
+    with synced_together():
+        for name in tasks or TASKS:
+            _write_task(Path(folder), TASKS[name], seed)
     return Path(folder)
+
+
+def _write_task(folder: Path, task: Task, seed: int) -> None:
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+    first = 0
+    for split in splits:
+        for section, file in files_of(task, split).items():
+            rows = builtin_rows(task, first, _SIZES[split], seed)
+            first += len(rows)
+            path = folder / task.folders[0] / file.name
+            _WRITERS[task.format](path, task, file, rows, f"{split} {section}".strip())
 
 
 def builtin_rows(task: Task, first: int, count: int, seed: int) -> list[Row]:

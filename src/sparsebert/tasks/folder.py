@@ -38,7 +38,7 @@ class TaskFolder:
     command: str  # how to make the folder again, for the card
 
     def save(self, folder: Path, model: Any, result: dict[str, Any]) -> None:
-        """model/, and the pattern by itself for `--pattern`."""
+        """model/ in the run folder."""
         threshold = result["metrics"].get("best_f1_threshold")
         settings = TaskSettings(self.task.name, self.length, self.stride, threshold, vocabulary_hash(self.tokenizer))
 
@@ -48,8 +48,6 @@ class TaskFolder:
             write_atomic(into / "README.md", model_card(self.task, model, result, self.command).encode())
 
         save_model(model, folder / "model", more=more)
-        if model.pattern is not None:
-            model.pattern.save(folder / "pattern.safetensors")
 
 
 def model_folder_of(run: str | Path) -> Path:

@@ -25,6 +25,7 @@ class TaskObjective(Objective):
 
     A gate is resampled for every micro-batch, its penalty joins the loss, and it learns in its own parameter groups.
     freeze(folder) then ends the search: it detaches the gate, saves it and returns the pattern that the model gets.
+    folder: how the model is saved at the end; None: it is not.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class TaskObjective(Objective):
         train: Items,
         dev: Mapping[str, Items],
         *,
-        folder: TaskFolder,
+        folder: TaskFolder | None,
         batch_size: int,
         learning_rate: float,
         weight_decay: float,
@@ -106,7 +107,7 @@ class TaskObjective(Objective):
         return figures
 
     def finish(self, folder: Path) -> dict[str, Any]:
-        """Freeze the gate if there is one, score the model as it is saved, and save it."""
+        """Freeze the gate if there is one, score the model as it is saved, and save it and its pattern."""
         if self.freeze is not None:
             self.model.set_pattern(self.freeze(folder))
             self.figures = None  # they were those of the gate
@@ -121,7 +122,10 @@ class TaskObjective(Objective):
             "rows": len(self.train_items.rows),
             "sparsity": 0.0 if pattern is None else pattern.sparsity,
         }
-        self.task_folder.save(folder, self.model, result)
+        if self.task_folder is not None:
+            self.task_folder.save(folder, self.model, result)
+        if pattern is not None:
+            pattern.save(folder / "pattern.safetensors")
         return result
 
 

@@ -16,7 +16,15 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from sparsebert.errors import FileError, TrainingError
-from sparsebert.files import publish_folder, remove_folder, require_space, sweep, verified_files, write_json
+from sparsebert.files import (
+    make_folder,
+    publish_folder,
+    remove_folder,
+    require_space,
+    sweep,
+    verified_files,
+    write_json,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +54,7 @@ class Checkpoints:
         """Publish one, then remove those beyond the newest `keep`."""
         weights, moments = dict(_weights(objective)), dict(_moments(objective, optimiser))
         _require_finite(weights | moments, progress.step)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         require_space(self.folder, _SLACK + sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()]))
 
         def fill(folder: Path) -> None:

@@ -24,7 +24,7 @@ class FitConfig:
     micro_batches: Count = 1  # parts a step's batch is cut into, over all ranks together; a multiple of the ranks
     precision: Literal["float32", "bfloat16"] = "float32"  # of the forward pass; weights are float32 throughout
     evaluate_every: Natural = 0  # steps; 0: only after the last
-    checkpoint_every: Count = 100  # steps; the last step always has one
+    checkpoint_every: Count = 100  # steps; the last step has one too, unless fit() is told to leave none
     keep_checkpoints: Count = 2  # older ones are removed after a new one is in place
     max_skipped: Count = 10  # steps in a row with a loss or gradient that is not finite, after which the run stops
     peer_timeout: NotNegative = 7.0  # seconds without a sign of life from another rank, after which a rank ends

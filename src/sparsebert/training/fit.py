@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from sparsebert.errors import RunInterruptedError, TrainingError
-from sparsebert.files import write_json
+from sparsebert.files import synced_together, write_json
 from sparsebert.training import signals
 from sparsebert.training.checkpoints import Checkpoints, Progress
 from sparsebert.training.config import FitConfig
@@ -47,12 +47,14 @@ def fit(
     *,
     settings: Mapping[str, Any] | None = None,
     progress: Watcher | None = None,
+    leave_checkpoint: bool = True,
 ) -> Result:
     """Train the objective in a run folder; called again on the same folder it resumes, or finds that all is done.
 
     settings: what else defines the run (model, data, pattern ...), JSON values; saved in run.json, and a change is
-    refused by name, except within settings["where"]. Under torchrun every rank calls this; rank 0 alone writes, to a
-    folder that all ranks can read.
+    refused by name, except within settings["where"]. leave_checkpoint: the last step has one too; False where no one
+    would read it once the run is finished. Under torchrun every rank calls this; rank 0 alone writes, to a folder that
+    all ranks can read.
     """
     run = RunFolder(Path(folder))
     with joined(config.peer_timeout) as ranks, _claim(run, ranks), _own_draws(ranks), signals.remembered() as got:
@@ -64,7 +66,7 @@ def fit(
         fields = ranks.agree(run.result() if ranks.is_main else None)
         if fields is not None:
             return Result(run.folder, fields, config.num_steps, was_finished=True)
-        loop = _Loop(objective.to(ranks.device), config, run, ranks, got, progress or Silent())
+        loop = _Loop(objective.to(ranks.device), config, run, ranks, got, progress or Silent(), leave_checkpoint)
         resumed_from = loop.restore()
         with loop.recording():
             loop.train()
@@ -106,10 +108,11 @@ class _Loop:
         ranks: Ranks,
         received: signals.Received,
         watcher: Watcher,
+        leave_checkpoint: bool,
     ) -> None:
         objective.micro_batches = config.micro_batches
         self.objective, self.config, self.run, self.ranks = objective, config, run, ranks
-        self.received, self.watcher = received, watcher
+        self.received, self.watcher, self.leave_checkpoint = received, watcher, leave_checkpoint
         self.updater = Updater(objective, config, ranks)
         self.checkpoints = Checkpoints(run.checkpoints, config.keep_checkpoints)
         self.progress = Progress()
@@ -183,10 +186,18 @@ class _Loop:
         self.events.write(line)
         self.session.tokens += report.tokens
         self.watcher.step(line, self.session.as_json(step)["tokens_per_second"])
-        if (self._is_due(step, self.config.checkpoint_every) or report.signal) and not self._is_lost():
-            self.metrics.sync()
+        is_left = step < self.config.num_steps or self.leave_checkpoint
+        is_due = self._is_due(step, self.config.checkpoint_every) and is_left
+        if (is_due or report.signal) and not self._is_lost():
+            # What a checkpoint counts as done is on the disk before it.
+            self._record_session()
             self.checkpoints.save(self.progress, self.objective, self.updater.optimiser)
-            self.run.add_timing(self.session.as_json(step), self.session.earlier)
+
+    def _record_session(self) -> None:
+        """Bring what this call has done so far to the disk: the metrics of its steps, and its time."""
+        with synced_together() as together:
+            together.add(self.run.metrics)
+            self.run.add_timing(self.session.as_json(self.progress.step), self.session.earlier)
 
     def _is_due(self, step: int, every: int) -> bool:
         return step == self.config.num_steps or (every > 0 and step % every == 0)
@@ -202,11 +213,13 @@ class _Loop:
             )
 
     def finish(self) -> dict[str, Any]:
-        """Write what the run was for, then result.json, whose presence says that nothing is left to do."""
+        """Write what the run was for, then result.json, whose presence says that all of it is there and on the disk."""
         self.objective.eval()
         figures = {"steps": self.progress.step, "tokens": self.progress.tokens, "skipped_steps": self.progress.skipped}
         common: dict[str, Any] = {"seed": self.config.seed, "metrics": dict(self.progress.evaluation), **figures}
-        fields = common | self.objective.finish(self.run.folder)
+        with synced_together():
+            self._record_session()
+            fields = common | self.objective.finish(self.run.folder)
         if fields.get("metric") in fields["metrics"]:
             fields.setdefault("score", fields["metrics"][fields["metric"]])
         self.checkpoints.rotate(1)

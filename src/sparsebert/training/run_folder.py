@@ -88,7 +88,8 @@ class RunFolder:
         if len(kept) < step or not all(line.endswith(b"\n") for line in kept):
             logger.warning("%s has lost lines before step %d; the run goes on without them", self.metrics, step)
             kept = [line for line in kept if line.endswith(b"\n")]
-        write_atomic(self.metrics, b"".join(kept))
+        if kept != lines:
+            write_atomic(self.metrics, b"".join(kept))
 
     @contextlib.contextmanager
     def metrics_writer(self) -> Iterator["MetricsWriter"]:
@@ -126,11 +127,6 @@ class MetricsWriter:
         with file_errors("write", self.path):
             while data:
                 data = data[self.stream.write(data) :]
-
-    def sync(self) -> None:
-        """Before a checkpoint claims these steps, they are on the disk."""
-        with file_errors("write", self.path):
-            os.fsync(self.stream.fileno())
 
 
 def environment(ranks: int) -> dict[str, Any]:
