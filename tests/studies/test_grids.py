@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from sparsebert.errors import ConfigError
 from sparsebert.patterns import named
+from sparsebert.studies.addresses import FOUNDING
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import HANDMADE, KINDS, STUDIES, name_of, names_in, phase_of
 from sparsebert.studies.runs import Run
@@ -150,8 +150,8 @@ def test_every_setting_of_fine_tuning_is_in_its_runs_addresses(graph_of: GraphOf
 
 
 def test_no_setting_that_determines_a_result_is_left_out_of_a_config(graph_of: GraphOf) -> None:
-    loop = {one.name for one in fields(FitConfig)} - FREE_FIELDS - {"num_steps", "warmup_steps", "seed"}
-    tuning = {one.name for one in fields(FinetuneConfig)} - {"data", "model", "seed"}
+    loop = FOUNDING[FitConfig] - FREE_FIELDS - {"num_steps", "warmup_steps", "seed"}
+    tuning = FOUNDING[FinetuneConfig] - {"data", "model", "seed"}
     for run in graph_of("all").runs.values():
         if run.stage == "finetune":
             assert set(run.config["settings"]) == tuning

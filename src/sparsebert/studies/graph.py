@@ -5,10 +5,11 @@
          -> (a stated pattern) -/
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from sparsebert.gates import Soft, Structured, preset
+from sparsebert.gates import Settings, Soft, Structured, preset
+from sparsebert.studies.addresses import addressed
 from sparsebert.studies.runs import Condition, Run, Stage
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
@@ -42,7 +43,7 @@ class Graph:
         start = self._start()
         config = {**self._pretraining(scale.importance_steps, scale.learning_rate), "method": method}
         if method == "soft":
-            config["gate"] = asdict(Soft(length=3, heads=1).settings)
+            config["gate"] = addressed(Soft(length=3, heads=1).settings, Settings())
         condition = Condition("importance", method=method, seed=seed)
         return self._add("importance", config | _from(start), seed, start, condition)
 
@@ -56,7 +57,7 @@ class Graph:
         if kind == "structured":  # refuses now, not in the middle of the study, what its border leaves no room for
             Structured(scale.length, 1, sparsity=sparsity, settings=name)
         # The settings behind the preset's name are part of what determines the run.
-        config |= {"penalty": used, "sparsity": sparsity, "preset": name, "gate": asdict(preset(name))}
+        config |= {"penalty": used, "sparsity": sparsity, "preset": name, "gate": addressed(preset(name), Settings())}
         condition = Condition("learned", kind=kind, penalty=penalty, sparsity_target=sparsity, seed=seed)
         return self._add("search", config | _from(start), seed, start, condition)
 
@@ -95,7 +96,7 @@ class Graph:
         pattern = adapted.config.get("pattern")
         stated = pattern if pattern is not None and "run" not in pattern else None
         config = {
-            "settings": FinetuneConfig(task, data="", model="", **chosen).determining(),
+            "settings": _tuning(task, chosen),
             "loop": _loop(precision=scale.precision),
             "pattern": stated,
             "start": adapted.id,
@@ -153,8 +154,13 @@ class Graph:
 
 def _loop(**chosen: Any) -> dict[str, Any]:
     """What else a result owes to the loop: every setting of fit() but steps and seed, which the run itself names."""
-    settings = FitConfig(num_steps=1, **chosen).as_json()
-    return {name: value for name, value in settings.items() if name not in _APART}
+    return addressed(FitConfig(num_steps=1, **chosen), FitConfig(num_steps=1), _APART)
+
+
+def _tuning(task: str, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Every setting of a fine-tuning run but its seed; files and weights are known by their hashes."""
+    settings, default = (FinetuneConfig(task, data="", model="", **given).resolved() for given in (chosen, {}))
+    return addressed(settings, default, {"data", "model", "seed"})
 
 
 def _from(start: list[Run]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How a fine-tuning run is made, whatever its task."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sparsebert.errors import ConfigError
@@ -45,8 +45,3 @@ class FinetuneConfig:
         if task.stride and not config.stride:
             raise ConfigError(f"stride is 0; the windows of {task.title} must move on, so use 1 or more")
         return config
-
-    def determining(self) -> dict[str, Any]:
-        """Every setting that a result depends on but the seed, as JSON; files and weights are known by their hashes."""
-        known = {"data", "model", "seed"}
-        return {name: value for name, value in asdict(self.resolved()).items() if name not in known}
