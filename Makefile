@@ -38,7 +38,7 @@ format: $(READY)  ## apply the formatter and the safe fixes
 
 docs: $(READY)  ## rewrite what is generated in the docs: figures, the evidence from its records, the README's table and tree
 	$(BIN)/python docs/figures.py
-	$(BIN)/sparsebert report docs/results/runs --format md --out docs/results/evidence.md
+	$(BIN)/sparsebert report docs/results/runs.jsonl.zst --format md --out docs/results/evidence.md
 	$(BIN)/python docs/readme.py
 
 faults: $(READY)  ## the fault, bad-input and hostile-input scorecard: about an hour, resumes

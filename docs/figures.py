@@ -17,7 +17,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 def recorded_importance() -> list[np.ndarray]:
     """P of every importance run of the recorded study, one array a seed."""
-    with unpacked(RESULTS / "runs") as study:
+    with unpacked(RESULTS / "runs.jsonl.zst") as study:
         return [load_importance(run.path) for run in load_study(study).finished("importance", method="soft")]
 
 

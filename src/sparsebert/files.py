@@ -131,11 +131,16 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_name(path: Path) -> None:
+    """Make the name of a file or folder survive a power cut."""
+    _sync(path.parent)
+
+
 def make_folder(folder: Path) -> None:
     """Make the folder where there is none, and its name survive a power cut."""
     if not folder.is_dir():
         folder.mkdir(parents=True)
-        _sync(folder.parent)
+        sync_name(folder)
 
 
 def write_atomic(path: Path, data: bytes) -> None:

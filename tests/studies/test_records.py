@@ -1,4 +1,4 @@
-"""Records: finished runs as small files, and a study that takes them over."""
+"""Records: finished runs in one small file, and a study that takes them over."""
 
 import os
 import re
@@ -9,20 +9,24 @@ import pytest
 from typer.testing import CliRunner
 
 from sparsebert.cli import app
-from sparsebert.errors import FileError, RunInterruptedError
-from sparsebert.files import read_json, write_json
+from sparsebert.errors import ConfigError, FileError, RunInterruptedError
+from sparsebert.files import read_json, readable_json, sha256, unsynced, write_json
 from sparsebert.patterns import star
 from sparsebert.report.writing import write_report
 from sparsebert.studies import folder
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.jobs import Place
+from sparsebert.studies.journal import Journal
 from sparsebert.studies.progress import Lines
-from sparsebert.studies.records import record_of, recorded_files, restore, unpacked, write_record
+from sparsebert.studies.record_stores import RecordFile, record_file
+from sparsebert.studies.records import recorded_files, restore, unpacked, write_record
+from sparsebert.studies.run_record import files_of, record_of
 from sparsebert.studies.runs import Run
 from sparsebert.studies.study import planned, record, run_study
 from tests.studies.conftest import small_config
 
 GraphOf = Callable[..., Graph]
+PUBLISHED = Path(__file__).resolve().parents[2] / "docs" / "results" / "runs.jsonl.zst"
 
 
 def _finish(run: Run, into: Path) -> None:
@@ -37,8 +41,9 @@ def _finish(run: Run, into: Path) -> None:
 
 def _record_all(graph: Graph, out: Path, into: Path) -> None:
     for run in graph.runs.values():
-        (out / "runs" / run.id).mkdir(parents=True)
-        _finish(run, out / "runs" / run.id)
+        (out / "runs" / run.id).mkdir(parents=True, exist_ok=True)
+        with unsynced():
+            _finish(run, out / "runs" / run.id)
         assert write_record(run, out / "runs" / run.id, into)
 
 
@@ -80,7 +85,9 @@ def test_only_what_a_missing_run_needs_is_made_again(graph_of: GraphOf, tmp_path
     place = Place(tmp_path / "ours", "m", None, None, kept)
     assert folder.runs_to_make(graph, place) == []
     lost = next(r for r in graph.runs.values() if r.stage == "adapt" and r.condition.method == "p")
-    record_of(kept, lost.id).unlink()
+    kept.unlink()
+    for run in graph.runs.values():
+        assert run == lost or write_record(run, tmp_path / "theirs" / "runs" / run.id, kept)
     again = folder.runs_to_make(graph, place)
     # The pruned pattern is in its record; only the weights that the run starts from are not.
     assert [run.stage for run in again] == ["base", "adapt"]
@@ -93,20 +100,93 @@ def test_only_what_a_missing_run_needs_is_made_again(graph_of: GraphOf, tmp_path
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 2}, "is no record"),
-        ({"id": "another"}, "is no record"),
-        ({"files": {"../run.json": {}}}, "is no record"),
-        ({"packed": {"weights.bin": ""}}, "is no record"),
+        ({"version": 2}, "holds no record of run a"),
+        ({"id": "another"}, "holds no record of run a"),
+        ({"files": {"../run.json": {}}}, "holds no record of run a"),
+        ({"packed": {"weights.bin": ""}}, "holds no record of run a"),
         ({"packed": {"pattern.safetensors": "%"}}, "is damaged"),
         ({"packed": {"pattern.safetensors": "bm90IGNvbXByZXNzZWQ="}}, "is damaged"),
         ({"packed": {"pattern.safetensors": "/Td6WFo="}}, "cut off"),
     ],
 )
 def test_a_bad_record_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
-    write_json(tmp_path / "a.json", {"version": 1, "id": "a", "files": {}, "packed": {}, **change})
-    with pytest.raises(FileError, match=words):
-        restore(tmp_path, "a", tmp_path / "run")
+    bad = {"version": 1, "id": "a", "files": {}, "packed": {}, **change}
+    write_json(tmp_path / "older" / "a.json", bad)
+    with Journal(tmp_path / "kept").appending() as appender:
+        appender.append(bad, 0)
+    for records in (tmp_path / "older", tmp_path / "kept"):
+        with pytest.raises(FileError, match=words):
+            restore(records, "a", tmp_path / "run")
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_a_run_that_is_not_recorded_cannot_be_restored(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="holds no record of run a"):
+        restore(tmp_path / "kept", "a", tmp_path / "run")
+
+
+def test_a_folder_of_records_that_an_older_version_wrote_still_reads(graph_of: GraphOf, tmp_path: Path) -> None:
+    graph, older, kept = graph_of("pruning"), tmp_path / "older", tmp_path / "kept"
+    _record_all(graph, tmp_path / "out", kept)
+    description = folder.describe(graph, ["pruning"])
+    folder.record_study(kept, description)
+    write_json(older / "study.json", description)
+    for run_id, run in graph.runs.items():
+        write_json(older / f"{run_id}.json", record_of(run, tmp_path / "out" / "runs" / run_id))
+    place = Place(tmp_path / "ours", "m", None, None, older)
+    assert folder.runs_to_make(graph, place) == []
+    assert folder.take_finished(graph.runs.values(), place) == len(graph.runs)
+    with unpacked(older) as one, unpacked(kept) as other:
+        assert _bytes_below(one) == _bytes_below(other)
+        assert len(_bytes_below(one)) > len(graph.runs)
+
+
+def _bytes_below(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_records_go_to_a_file_and_a_folder_is_refused(graph_of: GraphOf, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"is a folder.*give --record a file"):
+        folder.record_study(tmp_path, folder.describe(graph_of("pruning"), ["pruning"]))
+
+
+def test_records_of_another_study_are_refused_by_name(graph_of: GraphOf, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    folder.record_study(kept, folder.describe(graph_of("pruning"), ["pruning"]))
+    size = kept.stat().st_size
+    folder.record_study(kept, folder.describe(graph_of("pruning"), ["pruning"]))
+    with pytest.raises(ConfigError, match=r"threads is 1 in .*kept but 2 now"):
+        folder.record_study(kept, folder.describe(graph_of("pruning", threads=2), ["pruning"]))
+    assert kept.stat().st_size == size
+    folder.record_study(kept, folder.describe(graph_of("stages"), ["stages"]))
+    assert record_file(kept).study()["name"] == "stages"
+
+
+def test_what_another_process_records_is_seen_and_not_recorded_twice(graph_of: GraphOf, tmp_path: Path) -> None:
+    run, *others = graph_of("pruning").runs.values()
+    made, kept = tmp_path / "made", tmp_path / "kept"
+    made.mkdir()
+    _finish(run, made)
+    mine, theirs = RecordFile(kept), RecordFile(kept)
+    assert (mine.ids(), theirs.ids()) == ([], [])
+    assert theirs.add(record_of(run, made))
+    assert mine.ids() == [run.id]
+    assert not mine.add(record_of(run, made))
+    assert mine.add(record_of(others[0], made))
+    assert theirs.read(others[0].id) == mine.read(others[0].id) is not None
+    kept.unlink()
+    assert theirs.ids() == []
+
+
+def test_the_published_records_give_back_every_file_that_was_ever_recorded() -> None:
+    """Sums that were taken over the folder with a JSON file a run, before it became the beginning of this file."""
+    entries = [entry for place, entry in Journal(PUBLISHED).entries() if place.end <= 17_915_597]
+    study, *records = entries
+    sums = [f"{one['id']}/{name} {sha256(data)}\n" for one in records for name, data in files_of(one, PUBLISHED)]
+    assert (len(records), len(sums)) == (763, 2639)
+    assert sha256("".join(sorted(sums)).encode()) == "780ba5e9ec3b6235f72ec9d4b923a7897f1ecceb2b7815b8c3dfc6d9d6c59e05"
+    about = readable_json(study["study"])
+    assert sha256(about) == "a19ea3be81df1807466379c00d8cf869a63c62f9688d76a0930a394266146fb6"
 
 
 def test_records_are_unpacked_without_a_sync(
@@ -114,7 +194,7 @@ def test_records_are_unpacked_without_a_sync(
 ) -> None:
     graph, kept = graph_of("pruning"), tmp_path / "kept"
     _record_all(graph, tmp_path / "out", kept)
-    write_json(kept / "study.json", {})
+    folder.record_study(kept, folder.describe(graph, ["pruning"]))
     syncs: list[int] = []
     monkeypatch.setattr(os, "fsync", syncs.append)
     with unpacked(kept) as study:
@@ -140,7 +220,7 @@ def test_a_recorded_study_makes_nothing_again_and_gives_the_same_report(small_st
     assert told.exit_code == 0, told.output
     page = (small_study / "report.html").read_text()
     assert (there / "report.html").read_text() == page
-    assert (tmp_path / "report.html").read_text() == re.sub(r"\./runs/(\w+)/", r"./kept/\1.json", page)
+    assert (tmp_path / "report.html").read_text() == re.sub(r"\./runs/(\w+)/", "./kept", page)
     assert not list(there.glob("runs/*/model"))
 
 
@@ -157,4 +237,5 @@ def test_a_run_is_recorded_as_it_ends_not_when_the_study_does(small_study: Path,
         run_study(plan, _StopsAfterOne("stopped"))
     finished = [run for run in plan.graph.runs if (plan.place.folder(run) / "result.json").is_file()]
     assert len(finished) == 1
-    assert {path.stem for path in kept.iterdir()} == {"study", *finished}
+    assert RecordFile(kept).ids() == finished
+    assert RecordFile(kept).study() is not None

@@ -14,7 +14,7 @@ class Format(StrEnum):
 
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder written by `sparsebert study`, or by its --record.")
+        Path, typer.Argument(metavar="DIR", help="A folder written by `sparsebert study`, or the file of its --record.")
     ],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     format_: Annotated[
@@ -33,7 +33,7 @@ def report(
 
     sparsebert report results --format md --out results/report.md --figures figures
 
-    sparsebert report docs/results/runs --out published.html
+    sparsebert report docs/results/runs.jsonl.zst --out published.html
     """
     from collections import Counter
 

@@ -30,7 +30,7 @@ def study(
         Path | None, typer.Option(help="Finished runs to take over: another study folder, or what --record wrote.")
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(help="Write finished runs here, a small JSON each, for version control.")
+        Path | None, typer.Option(help="Add finished runs to this small file, for version control.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Runs made at once.", show_default="processors / threads")] = None,
     threads: Annotated[int, typer.Option(help="Of each run; part of what determines its bits.")] = 1,
@@ -60,7 +60,7 @@ def study(
 
     sparsebert study patterns --scale laptop --corpus CORPUS --data DIR --out lab --dry-run
 
-    sparsebert study all --scale laptop --corpus CORPUS --data DIR --out lab --finished kept --record kept
+    sparsebert study all --scale laptop --corpus CORPUS --data DIR --out lab --record kept.jsonl.zst
 
     sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
     """

@@ -68,11 +68,13 @@ class Study:
     folder: Path
     runs: tuple[Run, ...]
     base: Mapping[str, Any] = field(default_factory=dict)
-    records: Path | None = None  # where the runs lie for a reader, if they were unpacked from a folder of records
+    records: Path | None = None  # where the runs lie for a reader, if they were unpacked from records
 
     def place_of(self, run: Run) -> Path:
         """What a reader opens to see more of a run: its folder or its record."""
-        return run.path if self.records is None else self.records / f"{run.id}.json"
+        if self.records is None:
+            return run.path
+        return self.records / f"{run.id}.json" if self.records.is_dir() else self.records
 
     @property
     def looks(self) -> int:

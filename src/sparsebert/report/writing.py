@@ -27,7 +27,7 @@ def write_report(
 ) -> list[Finding]:
     """Read the study, judge the claims, and write everything; returns the findings.
 
-    records: the folder of records that the study was unpacked from, for the page to link to.
+    records: the records that the study was unpacked from, for the page to link to.
     """
     study = load_study(folder, records)
     judged = judge(study)

@@ -14,6 +14,7 @@ from sparsebert.files import read_json, sweep, write_json
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import name_of, names_in
 from sparsebert.studies.jobs import Place
+from sparsebert.studies.record_stores import record_file
 from sparsebert.studies.records import restore
 from sparsebert.studies.runs import RESULT, Run
 
@@ -71,15 +72,27 @@ def write_study(out: Path, description: dict[str, Any]) -> None:
     """
     path = out / _STUDY
     if path.is_file():
-        found = read_json(path)
-        before, now = ({"scale": one["scale"], **one["base"]} for one in (found, description))
-        for name in _HELD:
-            if before.get(name) != now[name]:
-                raise ConfigError(
-                    f"{name} is {before.get(name)!r} in {path} but {now[name]!r} now; give the same to go on with that "
-                    "study, or use another --out folder"
-                )
+        _refuse_another(read_json(path), description, path)
     write_json(path, description)
+
+
+def record_study(records: Path, description: dict[str, Any]) -> None:
+    """Describe the study among its records too; records of another study are refused in the same way."""
+    store = record_file(records)
+    found = store.study()
+    if found is not None:
+        _refuse_another(found, description, records)
+    store.add_study(description)
+
+
+def _refuse_another(found: Any, description: dict[str, Any], path: Path) -> None:
+    before, now = ({"scale": one["scale"], **one["base"]} for one in (found, description))
+    for name in _HELD:
+        if before.get(name) != now[name]:
+            raise ConfigError(
+                f"{name} is {before.get(name)!r} in {path} but {now[name]!r} now; give the same to go on with that "
+                "study, or use another --out and --record"
+            )
 
 
 def take_finished(runs: Iterable[Run], place: Place) -> int:

@@ -17,7 +17,7 @@ class Place:
     model: str
     corpus: Path | None
     data: Path | None
-    finished: Path | None = None  # finished runs to take over: another study folder, or a folder of records
+    finished: Path | None = None  # finished runs to take over: another study folder, or records
 
     def folder(self, run_id: str) -> Path:
         return self.out / "runs" / run_id

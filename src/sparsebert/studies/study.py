@@ -18,6 +18,7 @@ from sparsebert.studies.folder import (
     describe,
     make_ready,
     names_with_earlier,
+    record_study,
     runs_to_make,
     take_finished,
     write_study,
@@ -45,7 +46,7 @@ class StudyConfig:
     corpus: Path | None = None  # None: the built-in text
     data: Path | None = None  # None: the built-in tasks
     finished: Path | None = None  # finished runs to take over: another study folder, or records
-    record: Path | None = None  # where finished runs are recorded
+    record: Path | None = None  # the file in which finished runs are recorded
     engine: EngineName = "local"
     address: str | None = None  # of a Ray cluster; None: a local one
     workers: Count | None = None  # processes; None: as many as there are processors for their threads
@@ -128,7 +129,7 @@ def planned(config: StudyConfig) -> Iterator[Plan]:
         description = describe(plan.graph, plan.names)
         write_study(out, description)
         if config.record is not None:
-            write_study(config.record, description)
+            record_study(config.record, description)
         yield plan
 
 
