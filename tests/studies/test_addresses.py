@@ -54,7 +54,8 @@ def graph_of(described: dict[str, Any]) -> graph.Graph:
     base = described["base"]
     hashes = base["model_sha256"], base["corpus_sha256"], base["tasks_sha256"]
     sources = Sources(base["model"], base["shape"], None, None, 0, *hashes)
-    return make_graph(names_in(described["name"]), Scale(**base["sizes"]), sources, base["threads"])
+    sizes = {name: tuple(value) if isinstance(value, list) else value for name, value in base["sizes"].items()}
+    return make_graph(names_in(described["name"]), Scale(**sizes), sources, base["threads"])
 
 
 def grow(monkeypatch: pytest.MonkeyPatch, ahead: int = 0) -> None:

@@ -92,6 +92,12 @@ def test_a_line_that_was_not_written_here_is_refused(path: Path, line: bytes) ->
         entries(path)
 
 
+def test_a_file_of_another_kind_is_refused_as_such(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("# Notes\n")
+    with pytest.raises(FileError, match="is no file of records"):
+        entries(tmp_path / "notes")
+
+
 def test_an_entry_that_would_fill_the_memory_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsebert.studies.journal._MOST_BYTES", 10_000)
     path.write_bytes(zstandard.compress(bytes(20_000)))

@@ -46,6 +46,8 @@ class Journal:
         with file_errors("read", self.path), self.path.open("rb") as stream:
             stream.seek(start)
             data = memoryview(stream.read())
+        if start == 0 and any(data) and not _MAGIC.startswith(bytes(data[:4])):
+            raise FileError(f"{self.path} is no file of records; expected one that `sparsebert study --record` wrote")
         at = 0
         while at < len(data):
             place = Place(start + at, start + len(data))

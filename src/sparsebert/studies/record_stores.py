@@ -1,5 +1,6 @@
 """Where records lie: in one file that is appended to, or, of older versions, in a folder with a JSON file a run."""
 
+import json
 import os
 from collections.abc import Callable
 from functools import lru_cache
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sparsebert.errors import FileError
-from sparsebert.files import read_json
+from sparsebert.files import canonical_json, read_json
 from sparsebert.studies.journal import Journal, Place
 from sparsebert.studies.run_record import require_record
 
@@ -94,7 +95,8 @@ class RecordFile:
 
     def add_study(self, description: Any) -> bool:
         """Append a description of the study; False: it was described like this before."""
-        return self._append({_STUDY: description}, lambda: self._study == description)
+        as_read = json.loads(canonical_json(description))  # tuples are lists there
+        return self._append({_STUDY: as_read}, lambda: self._study == as_read)
 
     def _append(self, entry: dict[str, Any], is_there: Callable[[], bool]) -> bool:
         with self.journal.appending() as appender:
