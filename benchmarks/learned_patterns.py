@@ -28,9 +28,9 @@ from recipes import held_out_loss
 from sparsebert import Pattern, patterns
 from sparsebert.cli.pretraining_run import resolve, train
 from sparsebert.files import read_json
+from sparsebert.importance.saved import load_importance
 from sparsebert.text import TokenStore
 from sparsebert.training.gate_runs import GateRun, run_gate
-from sparsebert.training.importance import load_importance
 from sparsebert.training.progress import for_this_terminal
 
 HEADS = 12

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from sparsebert.importance.figures import importance_figure
+from sparsebert.importance.saved import load_importance
 from sparsebert.patterns.figures import paper_patterns, save_figure
 from sparsebert.report.study import load_study
 from sparsebert.studies.records import unpacked
-from sparsebert.training.figures import importance_figure
-from sparsebert.training.importance import load_importance
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

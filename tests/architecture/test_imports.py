@@ -19,6 +19,7 @@ ORDER = [
     "gates",
     "attention",
     "model",
+    "importance",
     "training",
     "tasks",
     "studies",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparsebert import draws
+from sparsebert.importance.categories import NAMES, categories
 from sparsebert.report import paper
 from sparsebert.report.study import Run, Study
 
@@ -238,19 +239,22 @@ def _write(path: Path, value: Any) -> None:
 
 def importance_values(world: World, method: str, seed: int) -> np.ndarray:
     """P, or trained maps, with the planted categories."""
-    from sparsebert.report.importance import CATEGORIES, category_numbers
-
     n, effects = world.length, world.effects
-    level = {"diagonal": effects.diagonal, "1": effects.neighbours, "cls": effects.specials, "sep": effects.specials}
+    level = {
+        "diagonal": effects.diagonal,
+        "±1": effects.neighbours,
+        "[CLS]": effects.specials,
+        "[SEP]": effects.specials,
+    }
     if method == "attention":
-        level = {"diagonal": effects.maps, "1": effects.maps}
-    numbers = category_numbers(n)
+        level = {"diagonal": effects.maps, "±1": effects.maps}
+    numbers = categories(n)
     centre = np.full((n, n), 0.5) + effects.far * np.abs(np.arange(n)[:, None] - np.arange(n)) / n
     for name, change in level.items():
-        centre[numbers == CATEGORIES.index(name)] += change
+        centre[numbers == NAMES.index(name)] += change
     random = draws.generator(seed, f"tests/importance/{method}/{world.draw}")
     noise = random.normal(0, 0.01, (world.heads, n, n))
-    for place in range(len(CATEGORIES)):  # a head's own level of a category, so that heads and seeds differ
+    for place in range(len(NAMES)):  # a head's own level of a category, so that heads and seeds differ
         noise[:, numbers == place] += random.normal(0, 0.004, (world.heads, 1))
     values = centre + (noise + noise.transpose(0, 2, 1)) / 2
     return values.clip(0.01, 0.99)
@@ -260,12 +264,12 @@ def _write_importance(run: Run, world: World) -> None:
     import torch
 
     from sparsebert import gates
-    from sparsebert.files import seal_tensors, write_atomic
+    from sparsebert.importance.saved import save_maps
 
     method = run.condition["method"]
     values = importance_values(world, method, run.seed)
     if method == "attention":
-        write_atomic(run.path / "attention.safetensors", seal_tensors({"maps": values}, {"kind": "attention maps"}))
+        save_maps(run.path, values)
         return
     gate = gates.Soft(world.length, world.heads)
     logits = np.log(values / (1 - values))[:, *np.triu_indices(world.length)]

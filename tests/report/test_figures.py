@@ -16,7 +16,6 @@ from sparsebert.report.figures.axes import Scale, log_ticks, ticks
 from sparsebert.report.figures.charts import frontier_chart
 from sparsebert.report.figures.images import colours, png
 from sparsebert.report.figures.labels import place_labels
-from sparsebert.report.figures.pictures import sketch
 from sparsebert.report.figures.plots import save_figures
 from sparsebert.report.figures.svg import panel_svg
 from sparsebert.report.paper import GLUE_TASKS
@@ -80,16 +79,6 @@ def test_kept_entries_are_filled_and_the_rest_is_clear() -> None:
 def test_heat_runs_from_dark_to_bright() -> None:
     found = colours(np.linspace(0, 1, 100).reshape(10, 10)).astype(int)
     assert found[0, 0].sum() < found[5, 0].sum() < found[-1, -1].sum()
-
-
-def test_a_sketch_keeps_distances_and_the_border() -> None:
-    places = np.arange(40)
-    heat = np.abs(places[:, None] - places).astype(float)
-    heat[0, :] = heat[:, 0] = 100.0
-    small = sketch(heat)
-    assert small.shape == (16, 16)
-    assert [small[5, 5], small[5, 6], small[5, 7]] == [0.0, 1.0, 2.0]
-    assert small[0, 5] == small[5, 0] == 100.0
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))

@@ -7,14 +7,13 @@ import pytest
 
 from sparsebert.report import paper
 from sparsebert.report.findings_html import signed
-from sparsebert.report.importance import category_numbers, importances
+from sparsebert.report.importance import importances
 from sparsebert.report.losses import losses_table
 from sparsebert.report.matching import Condition, at_least_as_sparse
 from sparsebert.report.settings import facts, runs_table, settings_table
 from sparsebert.report.study import Study
 from sparsebert.report.table_html import said
 from sparsebert.report.tables import TABLES, Table, importance_table, patterns_table
-from sparsebert.training.categories import categories
 
 _OFF_IN_PRINT = {
     ("no-diagonal", 83.9),
@@ -61,12 +60,8 @@ def test_mnli_has_its_two_sections(study: Study) -> None:
     assert row.cells[1].value - row.cells[0].value == pytest.approx(0.4)  # type: ignore[operator]
 
 
-def test_categories_are_those_of_the_importance_command() -> None:
-    assert (category_numbers(20) == categories(20)).all()
-
-
 def test_importance_is_read_from_the_gate(study: Study) -> None:
-    found = [one for one in importances(study) if one.method == "soft"]
+    found = [summary for _, summary in importances(study, "soft")]
     assert len(found) == 3
     assert fmean(found[0].categories["diagonal"]) == pytest.approx(0.46, abs=0.02)
     assert found[0].heat is not None

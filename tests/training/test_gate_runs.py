@@ -10,8 +10,8 @@ import torch
 
 from sparsebert import Pattern, gates, load_model
 from sparsebert.errors import ConfigError, RunInterruptedError, SparseBertError
+from sparsebert.importance.saved import load_importance
 from sparsebert.training.gate_runs import GateRun, resolve, run_gate
-from sparsebert.training.importance import load_importance
 
 
 def tiny_run(corpus: Path, kind: str, **changes: Any) -> GateRun:

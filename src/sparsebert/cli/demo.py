@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from sparsebert.importance.categories import CategoryTable
     from sparsebert.training import Result
-    from sparsebert.training.categories import Table
     from sparsebert.training.gate_runs import GateRun
 
 
@@ -33,9 +33,9 @@ def demo(
     """
     from sparsebert.cli.options import require_folder, say_what_happens
     from sparsebert.files import write_atomic
+    from sparsebert.importance.categories import tabulate
+    from sparsebert.importance.saved import load_importance
     from sparsebert.text import prepare_corpus
-    from sparsebert.training.categories import tabulate
-    from sparsebert.training.importance import load_importance
     from sparsebert.training.starting_points import shape_of
 
     require_folder(out)
@@ -86,7 +86,7 @@ def _found_in_words(fields: dict[str, Any]) -> str:
     )
 
 
-def _report(table: "Table", out: Path, found: dict[str, Any]) -> str:
+def _report(table: "CategoryTable", out: Path, found: dict[str, Any]) -> str:
     from sparsebert.files import read_json
     from sparsebert.patterns import Pattern
 

@@ -72,8 +72,8 @@ def importance(
 
 
 def _report(out: Path, beside: Path | None, seed: int) -> None:
-    from sparsebert.training.categories import tabulate
-    from sparsebert.training.importance import load_importance
+    from sparsebert.importance.categories import tabulate
+    from sparsebert.importance.saved import load_importance
 
     table = tabulate(load_importance(out), seed)
     typer.echo(f"{table.as_text()}\n\n{table.verdict()}")
@@ -84,7 +84,7 @@ def _report(out: Path, beside: Path | None, seed: int) -> None:
 def _check_beside(beside: Path, method: str) -> None:
     """Before the work: what is to be drawn beside it must be there, and of the other method."""
     from sparsebert.errors import ConfigError
-    from sparsebert.training.importance import ATTENTION, load_importance
+    from sparsebert.importance.saved import ATTENTION, load_importance
 
     load_importance(beside)
     if (beside / ATTENTION).is_file() == (method == "attention"):
@@ -92,10 +92,10 @@ def _check_beside(beside: Path, method: str) -> None:
 
 
 def _draw_both(out: Path, beside: Path, seed: int) -> None:
+    from sparsebert.importance.categories import tabulate
+    from sparsebert.importance.figures import contrast_figure
+    from sparsebert.importance.saved import ATTENTION, load_importance
     from sparsebert.patterns.figures import save_figure
-    from sparsebert.training.categories import tabulate
-    from sparsebert.training.figures import contrast_figure
-    from sparsebert.training.importance import ATTENTION, load_importance
 
     learned, trained = (beside, out) if (out / ATTENTION).is_file() else (out, beside)
     both = [(values, tabulate(values, seed)) for values in map(load_importance, (learned, trained))]

@@ -22,7 +22,7 @@ def prune(
     from sparsebert import patterns
     from sparsebert.cli.options import require_file
     from sparsebert.errors import ConfigError
-    from sparsebert.training.importance import load_importance
+    from sparsebert.importance.saved import load_importance
 
     if seed is not None and not random:
         raise ConfigError("--seed was given without --random; pruning by importance draws nothing, so leave it out")

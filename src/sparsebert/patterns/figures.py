@@ -35,7 +35,7 @@ def head_grid(pattern: Pattern, title: str | None = None) -> "Figure":
     """Every head of a pattern, six a row."""
     columns = min(pattern.heads, 6)
     rows = -(-pattern.heads // columns)
-    figure = _figure(columns * 1.9, rows * 2.1 + 0.4)
+    figure = blank_figure(columns * 1.9, rows * 2.1 + 0.4)
     for head in range(pattern.heads):
         draw_head(figure.add_subplot(rows, columns, head + 1), pattern, head)
     figure.suptitle(title or f"length {pattern.length}, {pattern.sparsity:.1%} sparse", fontsize=11)
@@ -52,7 +52,7 @@ def paper_patterns(length: int = 16, seed: int = 1) -> "Figure":
         "Longformer": handmade.longformer(length, reading="text", seed=seed),
         "BigBird": handmade.big_bird(length, seed=seed),
     }
-    figure = _figure(12, 2.5)
+    figure = blank_figure(12, 2.5)
     for number, (name, pattern) in enumerate(shown.items(), 1):
         draw_head(figure.add_subplot(1, len(shown), number), pattern, 0, f"{name} ({pattern.sparsity:.0%} sparse)")
     return figure
@@ -69,7 +69,8 @@ def save_figure(figure: "Figure", path: Path) -> None:
     write_atomic(path, drawn.getvalue())
 
 
-def _figure(width: float, height: float) -> "Figure":
+def blank_figure(width: float, height: float) -> "Figure":
+    """An empty figure, in inches."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from sparsebert.importance.categories import NAMES
 from sparsebert.report import claims_in_words as words
-from sparsebert.report.importance import CATEGORY_TITLES, Importance, importances
+from sparsebert.report.importance import by_head
 from sparsebert.report.margins import IMPORTANCE, LOSS, SCORE
 from sparsebert.report.matching import (
     Condition,
@@ -38,43 +39,26 @@ class Claim:
 
 
 def diagonal_is_least(study: Study) -> list[Part]:
-    found = _soft(study)
     return [
-        superior(f"{CATEGORY_TITLES[other]} - diagonal", "P", _between(found, other, "diagonal"), IMPORTANCE)
-        for other in ("1", "2", "3-5", "cls", "sep", "other")
+        superior(f"{other} - diagonal", "P", _between(study, other, "diagonal"), IMPORTANCE)
+        for other in NAMES
+        if other != "diagonal"
     ]
 
 
 def neighbours_are_most(study: Study) -> list[Part]:
-    found = _soft(study)
     return [
-        superior(f"±1 - {CATEGORY_TITLES[other]}", "P", _between(found, "1", other), IMPORTANCE)
-        for other in ("diagonal", "2", "3-5", "cls", "sep", "other")
+        superior(f"±1 - {other}", "P", _between(study, "±1", other), IMPORTANCE) for other in NAMES if other != "±1"
     ]
 
 
 def specials_above_others(study: Study) -> list[Part]:
-    found = _soft(study)
-    return [
-        superior(f"{CATEGORY_TITLES[one]} - other", "P", _between(found, one, "other"), IMPORTANCE)
-        for one in ("cls", "sep")
-    ]
+    return [superior(f"{one} - other", "P", _between(study, one, "other"), IMPORTANCE) for one in ("[CLS]", "[SEP]")]
 
 
-def _soft(study: Study) -> list[Importance]:
-    return [one for one in importances(study) if one.method == "soft"]
-
-
-def _between(found: list[Importance], above: str, below: str) -> Sample:
-    """Difference of two categories in every head of every run."""
-    values = {
-        (f"head {head}", one.run.seed): high - low
-        for one in found
-        for head, (high, low) in enumerate(
-            zip(one.categories.get(above, ()), one.categories.get(below, ()), strict=False)
-        )
-    }
-    return Sample(values, tuple(one.run.id for one in found))
+def _between(study: Study, above: str, below: str) -> Sample:
+    """Difference of two categories of P in every head of every run."""
+    return by_head(study, "soft", above, below, lambda high, low: high - low)
 
 
 def no_diagonal_not_worse(study: Study) -> list[Part]:

@@ -1,13 +1,12 @@
 """What the paper says in words only, as comparisons of runs."""
 
-from collections.abc import Callable
 from itertools import combinations
 from statistics import fmean
 
 import numpy as np
 
 from sparsebert.patterns import Pattern
-from sparsebert.report.importance import importances
+from sparsebert.report.importance import by_head, importances
 from sparsebert.report.margins import HEADS, IMPORTANCE, RELATIVE, SCORE, SPARSITY
 from sparsebert.report.matching import Condition, conditions
 from sparsebert.report.pairs import Part, Sample, mean_of, scores, superior
@@ -23,21 +22,23 @@ _BANDS = 4  # groups of farther distances
 
 def others_are_alike(study: Study) -> list[Part]:
     """How far the diagonal lies from the rest, less how far any band of the rest does."""
-    found = [one for one in importances(study) if one.method == "soft" and len(one.profile) > _NEAR + 2 * _BANDS]
-    values = {}
-    for one in found:
-        far = np.array(one.profile[_NEAR + 1 :])
+    values, used = {}, []
+    for run, found in importances(study, "soft"):
+        if len(found.profile) <= _NEAR + 2 * _BANDS:
+            continue
+        far = np.array(found.profile[_NEAR + 1 :])
         rest = float(far.mean())
         strays = [abs(float(band.mean()) - rest) for band in np.array_split(far, _BANDS)]
-        values["all heads", one.run.seed] = abs(one.profile[0] - rest) - max(strays)
-    sample = Sample(values, tuple(one.run.id for one in found))
+        values["all heads", run.seed] = abs(found.profile[0] - rest) - max(strays)
+        used.append(run.id)
+    sample = Sample(values, tuple(used))
     return [superior("|diagonal - other| - |band - other|", "P", sample, IMPORTANCE)] if sample else []
 
 
 def maps_mislead(study: Study) -> list[Part]:
     """Both methods: the diagonal against other positions; maps as shares of the mean, for theirs is 1/n."""
-    maps = _diagonal_against_other(study, "attention", lambda diagonal, other: diagonal / other - 1)
-    learned = _diagonal_against_other(study, "soft", lambda diagonal, other: other - diagonal)
+    maps = by_head(study, "attention", "diagonal", "other", _relative)
+    learned = by_head(study, "soft", "other", "diagonal", lambda other, diagonal: other - diagonal)
     if not maps or not learned:
         return []
     return [
@@ -46,17 +47,8 @@ def maps_mislead(study: Study) -> list[Part]:
     ]
 
 
-def _diagonal_against_other(study: Study, method: str, compare: Callable[[float, float], float]) -> Sample:
-    found = [one for one in importances(study) if one.method == method]
-    values = {
-        (f"head {head}", one.run.seed): compare(diagonal, other)
-        for one in found
-        for head, (diagonal, other) in enumerate(
-            zip(one.categories.get("diagonal", ()), one.categories.get("other", ()), strict=False)
-        )
-        if other > 0
-    }
-    return Sample(values, tuple(one.run.id for one in found))
+def _relative(value: float, to: float) -> float | None:
+    return value / to - 1 if to > 0 else None
 
 
 def penalty_controls_sparsity(study: Study) -> list[Part]:

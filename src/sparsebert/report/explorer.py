@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from sparsebert.importance.saved import find_importance
 from sparsebert.patterns import Pattern, named
 from sparsebert.report import paper
 from sparsebert.report.figures.pictures import kept
-from sparsebert.report.importance import read_values
 from sparsebert.report.study import Run, Study
 
 _BUDGET = 4_500_000  # characters of packed values; the page must stay under 8 MB
@@ -36,7 +36,7 @@ def explorer_data(study: Study) -> dict[str, Any]:
 
 def _learned(study: Study) -> Iterator[dict[str, Any]]:
     for run in _chosen(study):
-        values, path = read_values(run.path), run.path / "pattern.safetensors"
+        values, path = find_importance(run.path), run.path / "pattern.safetensors"
         pattern = Pattern.load(path) if path.is_file() else None
         if values is not None:
             yield pack_values(_title(run), values, run.id, pattern)

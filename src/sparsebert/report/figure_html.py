@@ -1,7 +1,8 @@
 """Figures as parts of the page: a title with the paper's number, the drawing, a caption."""
 
+from sparsebert.importance.figures import heat_range
 from sparsebert.report.figures import Chart, Figure, Gallery, Picture
-from sparsebert.report.figures.images import data_uri, heat_range
+from sparsebert.report.figures.images import data_uri
 from sparsebert.report.figures.svg import Link, chart_html
 from sparsebert.report.markup import Markup, join, tag, void
 

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from sparsebert.importance.categories import NAMES
+from sparsebert.importance.saved import Method
 from sparsebert.report import paper
-from sparsebert.report.importance import CATEGORIES, CATEGORY_TITLES, importances
+from sparsebert.report.importance import importances
 from sparsebert.report.matching import Condition, conditions, describe
 from sparsebert.report.statistics import interval_of_mean
 from sparsebert.report.study import Run, Study, number
@@ -196,15 +198,14 @@ def _ablation_cells(study: Study, condition: Condition | None, of_paper: Sequenc
 def importance_table(study: Study) -> Table:
     """Mean importance by category, of the learned P and of trained attention maps."""
     rows = []
-    for name in CATEGORIES:
+    methods: dict[Method, int] = {"soft": 4, "attention": 5}  # and the digits of each
+    for name in NAMES:
         cells = []
-        for method in ("soft", "attention"):
-            found = [one for one in importances(study) if one.method == method and one.categories.get(name)]
-            means = [fmean(one.categories[name]) for one in found]
-            runs = tuple(one.run.id for one in found)
-            digits = 4 if method == "soft" else 5
+        for method, digits in methods.items():
+            found = [(run, one.categories[name]) for run, one in importances(study, method) if name in one.categories]
+            means, runs = [fmean(heads) for _, heads in found], tuple(run.id for run, _ in found)
             cells.append(Cell(fmean(means), None, interval_of_mean(means), runs, digits) if means else Cell())
-        rows.append(Row(CATEGORY_TITLES[name], tuple(cells)))
+        rows.append(Row(name, tuple(cells)))
     return Table(
         "importance",
         "Importance by kind of position",

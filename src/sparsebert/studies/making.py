@@ -17,9 +17,9 @@ from sparsebert import gates
 from sparsebert.batches import PretrainingBatches
 from sparsebert.errors import ConfigError
 from sparsebert.files import read_json, synced_together, write_json
+from sparsebert.importance.saved import load_importance, write_summary
 from sparsebert.patterns import Pattern, prune, random
 from sparsebert.studies.folder import tidy
-from sparsebert.studies.importance_files import write_importance
 from sparsebert.studies.jobs import Job
 from sparsebert.studies.recorded import Extra, Recorded
 from sparsebert.studies.runs import RESULT, Run
@@ -28,7 +28,7 @@ from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.finetune import prepare
 from sparsebert.text import TokenStore
 from sparsebert.training import FitConfig, Objective, fit
-from sparsebert.training.importance import AttentionObjective, ImportanceObjective, load_importance
+from sparsebert.training.importance import AttentionObjective, ImportanceObjective
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.progress import Silent
 from sparsebert.training.search import SearchObjective
@@ -79,7 +79,8 @@ def _make_importance(job: Job, folder: Path) -> None:
         inner = ImportanceObjective(pretraining, gate, seed=seed)
 
     def files(into: Path) -> Mapping[str, Any]:
-        return write_importance(into, load_importance(into), config["method"])
+        write_summary(into, config["method"])
+        return {"method": config["method"]}
 
     _fit(job, folder, inner, extra=files)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sparsebert.patterns.figures import blank_figure
 from sparsebert.theory import exact
 from sparsebert.theory.audit import Finding
 from sparsebert.theory.grid import Grid
@@ -15,12 +16,6 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  #
 _VERDICTS = {"holds": "#cfe8d5", "fails": "#f4b6a6", "none": "#eeeeee"}
 
 
-def _figure(width: float, height: float) -> "Figure":
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def shifts_figure(grid: Grid, tokens: Sequence[int]) -> "Figure":
     """The levels of one input after every attention layer."""
     names, contexts = ["input"], list(tokens)
@@ -29,7 +24,7 @@ def shifts_figure(grid: Grid, tokens: Sequence[int]) -> "Figure":
         names.append(step.name)
         contexts = [int(value) for value in exact.levels_of(step.rows, grid)]
         levels.append([float(value) for value in contexts])
-    figure = _figure(9, 4.6)
+    figure = blank_figure(9, 4.6)
     axes = figure.add_subplot()
     # Two tokens often differ by little on this scale; later ones are drawn thinner, so that none hides another.
     for token in range(grid.tokens):
@@ -55,7 +50,7 @@ def audit_figure(findings: Sequence[Finding]) -> "Figure":
     """Claims down, resolutions across; in a cell that fails, how many instances of the claim did."""
     shown = [finding for finding in findings if finding.violations_at]
     columns = sorted({resolution for finding in shown for resolution in finding.violations_at})
-    figure = _figure(6.4 + 0.62 * len(columns), 1.0 + 0.235 * len(shown))
+    figure = blank_figure(6.4 + 0.62 * len(columns), 1.0 + 0.235 * len(shown))
     axes = figure.add_subplot()
     for row, finding in enumerate(shown):
         for column, resolution in enumerate(columns):
@@ -88,7 +83,7 @@ def _cell(axes: "Axes", row: int, column: int, violations: int | None) -> None:
 
 def approximation_figure(study: dict[str, Any]) -> "Figure":
     """Error against delta with marked rows and without, and against the score scale."""
-    figure = _figure(13, 4.4)
+    figure = blank_figure(13, 4.4)
     marked = [part for part in study["delta"] if part["marked"]]
     narrow = [part for part in study["delta"] if not part["marked"]]
     left, middle, right = (figure.add_subplot(1, 3, place) for place in (1, 2, 3))

@@ -10,14 +10,16 @@ from sparsebert.errors import ConfigError, FileError
 from sparsebert.files import read_bytes, sha256_of_file
 from sparsebert.gates import Diagonal, Settings, preset
 from sparsebert.gates.settings import refuse_unused
+from sparsebert.importance.figures import importance_figure
+from sparsebert.importance.saved import load_importance
 from sparsebert.patterns import Anchor, Pattern
 from sparsebert.patterns.figures import head_grid, save_figure
 from sparsebert.settings import Count, Declared, InnerShare, NotNegative, ShareBelowOne, check, declared, refuse_unknown
 from sparsebert.training.config import FitConfig
-from sparsebert.training.figures import importance_figure, sparsity_figure
+from sparsebert.training.figures import sparsity_figure
 from sparsebert.training.fingerprint import fingerprint
 from sparsebert.training.fit import Result, fit
-from sparsebert.training.importance import AttentionObjective, ImportanceObjective, load_importance
+from sparsebert.training.importance import AttentionObjective, ImportanceObjective
 from sparsebert.training.launch import is_main
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.progress import Watcher

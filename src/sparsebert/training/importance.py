@@ -3,20 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float
-
 from sparsebert import gates
-from sparsebert.errors import FileError
-from sparsebert.files import open_sealed_tensors, read_bytes, seal_tensors, write_atomic
 from sparsebert.gates import Soft
+from sparsebert.importance.categories import tabulate
+from sparsebert.importance.saved import GATE, importance_of, save_maps
 from sparsebert.model import attach, detach
 from sparsebert.training.attention_maps import average_attention
-from sparsebert.training.categories import tabulate
 from sparsebert.training.objective import Losses, Objective
 from sparsebert.training.pretraining import PretrainingObjective
-
-ATTENTION = "attention.safetensors"
 
 
 class ImportanceObjective(Objective):
@@ -47,7 +41,7 @@ class ImportanceObjective(Objective):
         return self.pretraining.evaluate(step)
 
     def finish(self, folder: Path) -> dict[str, Any]:
-        gates.save(self.gate, folder / "gate.safetensors")
+        gates.save(self.gate, folder / GATE)
         detach(self.pretraining.model)
         table = tabulate(importance_of(self.gate), self.seed)
         fields = {"task": "importance", "method": "gate", "table": table.as_json(), "verdict": table.verdict()}
@@ -75,30 +69,7 @@ class AttentionObjective(Objective):
     def finish(self, folder: Path) -> dict[str, Any]:
         pretraining = self.pretraining
         maps = average_attention(pretraining.model, pretraining.held_out, pretraining.num_held_out).cpu().numpy()
-        write_atomic(folder / ATTENTION, seal_tensors({"maps": maps}, {"kind": "attention maps", "format": 1}))
+        save_maps(folder, maps)
         table = tabulate(maps, self.seed)
         fields = {"task": "importance", "method": "attention", "table": table.as_json(), "verdict": table.verdict()}
         return {**pretraining.finish(folder), **fields}
-
-
-def importance_of(gate: gates.Gate) -> Float[np.ndarray, "heads n n"]:
-    """P of a gate, without noise."""
-    return gate.eval().values().detach().double().cpu().numpy()
-
-
-def load_importance(run: Path) -> Float[np.ndarray, "heads n n"]:
-    """P, or the averaged attention maps, of a finished importance run."""
-    if (run / "gate.safetensors").is_file():
-        gate = gates.load(run / "gate.safetensors")
-        if not isinstance(gate, Soft):
-            raise FileError(
-                f"{run} is a search, which has found its pattern already (pattern.safetensors); "
-                "expected a finished importance run"
-            )
-        return importance_of(gate)
-    if not (run / ATTENTION).is_file():
-        raise FileError(f"{run} holds neither gate.safetensors nor {ATTENTION}; expected a finished importance run")
-    tensors, about = open_sealed_tensors(read_bytes(run / ATTENTION), run / ATTENTION)
-    if about.get("kind") != "attention maps" or "maps" not in tensors:
-        raise FileError(f"{run / ATTENTION} holds no attention maps; run importance --method attention again")
-    return tensors["maps"]

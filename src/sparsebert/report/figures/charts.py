@@ -4,9 +4,11 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from statistics import fmean
 
+from sparsebert.importance.categories import NAMES
+from sparsebert.importance.saved import Method
 from sparsebert.report import paper
 from sparsebert.report.figures.shapes import Chart, Panel, Point, Series
-from sparsebert.report.importance import CATEGORIES, CATEGORY_TITLES, importances
+from sparsebert.report.importance import importances
 from sparsebert.report.matching import Condition, conditions, describe
 from sparsebert.report.statistics import interval_of_mean
 from sparsebert.report.study import Run, Study
@@ -207,19 +209,23 @@ def penalty_chart(study: Study) -> Chart:
 def importance_chart(study: Study) -> Chart:
     """Importance by category and by distance, of the learned P and of trained attention maps."""
     panels = []
-    for method, title, colour in (("soft", "Learned P", LEARNED_U), ("attention", "Trained attention maps", RANDOM)):
-        found = [one for one in importances(study) if one.method == method]
+    methods: tuple[tuple[Method, str, int], ...] = (
+        ("soft", "Learned P", LEARNED_U),
+        ("attention", "Trained attention maps", RANDOM),
+    )
+    for method, title, colour in methods:
+        found = importances(study, method)
         points = [
-            point(place, [(one.run, fmean(one.categories[name])) for one in found if one.categories.get(name)])
-            for place, name in enumerate(CATEGORIES)
+            point(place, [(run, fmean(one.categories[name])) for run, one in found if name in one.categories])
+            for place, name in enumerate(NAMES)
         ]
         series = _series(title, points, colour, joined=False)
-        ticks = tuple((float(place), CATEGORY_TITLES[name]) for place, name in enumerate(CATEGORIES))
+        ticks = tuple((float(place), name) for place, name in enumerate(NAMES))
         if series:
             panels.append(Panel(f"{title} by category", "", "mean", tuple(series), ticks))
-        longest = max((len(one.profile) for one in found), default=0)
+        longest = max((len(one.profile) for _, one in found), default=0)
         line = [
-            point(distance, [(one.run, one.profile[distance]) for one in found if distance < len(one.profile)])
+            point(distance, [(run, one.profile[distance]) for run, one in found if distance < len(one.profile)])
             for distance in range(max(1, round(0.9 * longest)))  # the last few distances have hardly any entries
         ]
         series = _series(title, line, colour)

@@ -5,10 +5,11 @@ import zlib
 from base64 import b64encode
 
 import numpy as np
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import Shaped, UInt8
+
+from sparsebert.importance.figures import heat_range
 
 _KEPT = (0x3B, 0x76, 0xE1, 0xFF)  # readable on white and on near-black alike
-_CLIP = 0.5  # per cent of entries left out at either end of the colours, or one outlier would take them all
 # Dark to bright, even to the eye and in grey (the anchors of viridis).
 _HEAT = ("440154", "482878", "3e4989", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725")
 
@@ -38,15 +39,6 @@ def colours(square: Shaped[np.ndarray, "n n"]) -> UInt8[np.ndarray, "n n channel
     part = (share - below)[..., None]
     mixed: np.ndarray = np.round(anchors[below] * (1 - part) + anchors[below + 1] * part).astype(np.uint8)
     return mixed
-
-
-def heat_range(square: Float[np.ndarray, "n n"]) -> tuple[float, float]:
-    low, high = np.percentile(square, [_CLIP, 100 - _CLIP])
-    return float(low), float(high)
-
-
-def heat_anchors() -> tuple[str, ...]:
-    return tuple(f"#{code}" for code in _HEAT)
 
 
 def data_uri(square: Shaped[np.ndarray, "n n"]) -> str:

@@ -1,15 +1,15 @@
 """Pictures of a study: the hand-made patterns, the heat map of P, and what each head learned."""
 
 import numpy as np
-from jaxtyping import Float
 
+from sparsebert.importance.averages import SKETCH, sketch
+from sparsebert.importance.saved import Method
 from sparsebert.patterns import Pattern, named
 from sparsebert.report import paper
 from sparsebert.report.figures.shapes import Gallery, Picture
 from sparsebert.report.importance import importances
 from sparsebert.report.study import Run, Study
 
-_SKETCH = 16  # positions a side, as in the paper's sketches
 _LARGEST = 256  # positions a side that are still drawn one by one
 
 
@@ -18,10 +18,10 @@ def handmade_gallery() -> Gallery:
     pictures = []
     for name in ("star", "log_sparse", "strided", "fixed", "longformer", "big_bird"):
         settings = {"reading": "text", "seed": 1} if name == "longformer" else {}
-        pattern = named(name, _SKETCH, 1, **settings)
+        pattern = named(name, SKETCH, 1, **settings)
         pictures.append(Picture(f"{paper.HANDMADE_TITLES[name]} {pattern.sparsity:.0%}", kept(pattern)))
     caption = (
-        f"At {_SKETCH} positions; a query is a row, a key a column, kept entries are filled. Sparsity behind the name."
+        f"At {SKETCH} positions; a query is a row, a key a column, kept entries are filled. Sparsity behind the name."
     )
     return Gallery("handmade", "The six hand-made patterns", caption, tuple(pictures), "kept", "1")
 
@@ -36,34 +36,18 @@ def kept(pattern: Pattern, head: int = 0) -> np.ndarray:
 def heat_gallery(study: Study) -> Gallery:
     """The paper's second figure: P after normalisation and its sketch, and trained maps beside it."""
     pictures = []
-    for method, title in (("soft", "Learned P"), ("attention", "Trained maps")):
-        found = [(one.run, one.heat) for one in importances(study) if one.method == method and one.heat is not None]
+    titles: dict[Method, str] = {"soft": "Learned P", "attention": "Trained maps"}
+    for method, title in titles.items():
+        found = [(run, one.heat) for run, one in importances(study, method) if one.heat is not None]
         if len({heat.shape for _, heat in found}) == 1:
             mean = np.mean([heat for _, heat in found], axis=0)
             runs = tuple(run.id for run, _ in found)
             pictures += [Picture(title, _small(mean), runs), Picture(f"{title}, sketch", sketch(mean), runs)]
     caption = (
         "Mean over heads and seeds after each row was divided by its mean, so 1 is average; dark is least, bright is "
-        f"most. The sketch keeps distances and the border, and shows {_SKETCH} positions."
+        f"most. The sketch keeps distances and the border, and shows {SKETCH} positions."
     )
     return Gallery("heat", "Importance of every position", caption, tuple(pictures), "heat", "2")
-
-
-def sketch(heat: Float[np.ndarray, "n n"], size: int = _SKETCH) -> Float[np.ndarray, "size size"]:
-    """A short input's picture: the mean of each distance and of each border line.
-
-    Averaging blocks would blur the very lines that matter, so distances are kept and lengths are not.
-    """
-    size = min(size, len(heat))
-    inner = heat[1:-1, 1:-1]
-    lines = np.array([(np.diagonal(inner, d).mean() + np.diagonal(inner, -d).mean()) / 2 for d in range(size - 2)])
-    places = np.arange(size)
-    small: np.ndarray = lines[np.abs(places[:, None] - places).clip(max=size - 3)]
-    small[0, :], small[-1, :] = heat[0, 1:-1].mean(), heat[-1, 1:-1].mean()
-    small[:, 0], small[:, -1] = heat[1:-1, 0].mean(), heat[1:-1, -1].mean()
-    for row, column in ((0, 0), (0, -1), (-1, 0), (-1, -1)):
-        small[row, column] = heat[row, column]
-    return small
 
 
 def _small(square: np.ndarray) -> np.ndarray:

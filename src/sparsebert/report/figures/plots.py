@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparsebert.patterns.figures import save_figure
+from sparsebert.importance.figures import heat_range
+from sparsebert.patterns.figures import blank_figure, save_figure
 from sparsebert.report.figures.axes import Scale, span
-from sparsebert.report.figures.images import heat_range
 from sparsebert.report.figures.labels import place_labels
 from sparsebert.report.figures.shapes import Chart, Figure, Gallery, Panel, Picture, Series
 
@@ -44,7 +44,7 @@ def draw(figure: Figure) -> "Drawing":
 def _chart(chart: Chart) -> "Drawing":
     columns = min(2 if len(chart.panels) <= 4 else 4, len(chart.panels))
     rows = -(-len(chart.panels) // columns)
-    drawing = _drawing(3.4 * columns, 2.6 * rows + 0.4)
+    drawing = blank_figure(3.4 * columns, 2.6 * rows + 0.4)
     lines: dict[str, Artist] = {}
     for place, panel in enumerate(chart.panels, 1):
         axes = drawing.add_subplot(rows, columns, place)
@@ -113,7 +113,7 @@ def _names(axes: "Axes", panel: Panel) -> None:
 def _gallery(gallery: Gallery) -> "Drawing":
     columns = min(6, len(gallery.pictures)) if gallery.scale == "kept" else min(4, len(gallery.pictures))
     rows = -(-len(gallery.pictures) // columns)
-    drawing = _drawing(
+    drawing = blank_figure(
         (1.9 if gallery.scale == "kept" else 2.8) * columns, (2.1 if gallery.scale == "kept" else 2.7) * rows
     )
     for place, picture in enumerate(gallery.pictures, 1):
@@ -131,9 +131,3 @@ def _picture(axes: "Axes", picture: Picture, gallery: Gallery, drawing: "Drawing
     axes.set_title(picture.title.replace("$", r"\$"), fontsize=8)
     axes.set_xticks([])
     axes.set_yticks([])
-
-
-def _drawing(width: float, height: float) -> "Drawing":
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")

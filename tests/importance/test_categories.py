@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sparsebert.training.categories import NAMES, categories, tabulate
+from sparsebert.importance.categories import NAMES, categories, tabulate
 
 
 def symbols(length: int) -> str:

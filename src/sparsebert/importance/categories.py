@@ -8,6 +8,7 @@ from jaxtyping import Float, Int64
 
 from sparsebert import draws
 
+# In this spelling everywhere: in files, tables, figures and sentences.
 NAMES = ("diagonal", "±1", "±2", "±3..5", "[CLS]", "[SEP]", "other")
 _LEVEL = 0.95
 _RESAMPLES = 10_000
@@ -29,7 +30,7 @@ class Category:
 
 
 @dataclass(frozen=True)
-class Table:
+class CategoryTable:
     """Importance by category; entries of the first or last row or column are [CLS] or [SEP], however near."""
 
     rows: tuple[Category, ...]
@@ -119,12 +120,17 @@ def categories(length: int) -> Int64[np.ndarray, "n n"]:
     return number
 
 
-def tabulate(importance: Float[np.ndarray, "heads n n"], seed: int = 0) -> Table:
-    """Mean importance of each category: over its entries, then over heads, with a bootstrap interval over heads."""
-    heads, length, _ = importance.shape
-    number = categories(length)
+def by_category(importance: Float[np.ndarray, "heads n n"]) -> dict[str, Float[np.ndarray, " heads"]]:
+    """Mean importance of each category in each head; a short input has no entries of some."""
+    number = categories(importance.shape[-1])
     present = [index for index in range(len(NAMES)) if (number == index).any()]
-    means = np.stack([importance[:, number == index].mean(1) for index in present], axis=1)
+    return {NAMES[index]: importance[:, number == index].mean(1) for index in present}
+
+
+def tabulate(importance: Float[np.ndarray, "heads n n"], seed: int = 0) -> CategoryTable:
+    """Mean importance of each category: over its entries, then over heads, with a bootstrap interval over heads."""
+    found = by_category(importance)
+    means, heads = np.stack(list(found.values()), axis=1), len(importance)
     drawn = draws.generator(seed, "importance/bootstrap").integers(0, heads, (_RESAMPLES, heads))
     low, high = _interval(means, drawn)
     # Heads differ from one another more than categories do; within a head both are measured alike.
@@ -132,12 +138,13 @@ def tabulate(importance: Float[np.ndarray, "heads n n"], seed: int = 0) -> Table
     above_low, above_high = _interval(above, drawn)
     ranks = np.argsort(np.argsort(-means.mean(0), kind="stable"), kind="stable") + 1
     columns = (means.mean(0), low, high, above.mean(0), above_low, above_high)
+    number = categories(importance.shape[-1])
     rows = []
-    for place, index in enumerate(present):
+    for place, name in enumerate(found):
         mean, bottom, top, over, over_low, over_high = (float(column[place]) for column in columns)
-        entries = int((number == index).sum())
-        rows.append(Category(NAMES[index], mean, bottom, top, int(ranks[place]), entries, over, over_low, over_high))
-    return Table(tuple(rows))
+        entries = int((number == NAMES.index(name)).sum())
+        rows.append(Category(name, mean, bottom, top, int(ranks[place]), entries, over, over_low, over_high))
+    return CategoryTable(tuple(rows))
 
 
 def _interval(values: Float[np.ndarray, "heads columns"], drawn: Int64[np.ndarray, "resamples heads"]) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""categories, averages, files and figures, on planted values"""
