@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from sparsebert.files import read_json
 from sparsebert.patterns import Pattern
-from sparsebert.report.study import Study, load_study
+from sparsebert.studies.results import Study, load_study
 from sparsebert.studies.stated import stated_pattern
 from sparsebert.tasks import TASKS
 

@@ -16,8 +16,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from sparsebert import draws
-from sparsebert.report.findings import judge
-from sparsebert.report.statistics import estimate
+from sparsebert.report.judging.findings import judge
+from sparsebert.report.judging.statistics import estimate
 from tests.report.synthetic import NOTHING, World, make_study
 
 _BLOCKS, _RESAMPLES = 8, 1000

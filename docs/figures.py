@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from sparsebert.importance.figures import importance_figure
 from sparsebert.importance.saved import load_importance
 from sparsebert.patterns.figures import paper_patterns, save_figure
-from sparsebert.report.study import load_study
 from sparsebert.studies.records import unpacked
+from sparsebert.studies.results import load_study
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sparsebert.report.markdown import plain
+from sparsebert.report.rendering.markdown import plain
 
 FINDINGS = Path(__file__).resolve().parent / "results" / "findings.json"
 CLAIMS = range(1, 10)  # what else the paper says in words is in results/evidence.md

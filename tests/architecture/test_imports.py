@@ -82,5 +82,11 @@ def test_attention_backends_do_not_import_each_other() -> None:
         assert not used & (backends - {backend}), f"{backend} imports {used}"
 
 
+def test_what_judges_does_not_know_how_it_is_shown() -> None:
+    judging = list((SOURCE / "report" / "judging").glob("*.py"))
+    assert judging
+    assert not [path.name for path in judging if "report.rendering" in path.read_text()]
+
+
 def test_there_is_no_drawer_for_odds_and_ends() -> None:
     assert not [path for path in SOURCE.rglob("*.py") if path.stem in ("utils", "common", "helpers")]

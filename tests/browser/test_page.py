@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sparsebert.patterns import Pattern
-from sparsebert.report.study import load_study
+from sparsebert.studies.results import load_study
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -1,1 +1,1 @@
-"""statistics, claims, tables, figures and the page, on synthetic studies where the truth is known"""
+"""what is judged and what is shown, on synthetic studies where the truth is known"""

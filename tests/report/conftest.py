@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsebert.report.study import Study, load_study
+from sparsebert.studies.results import Study, load_study
 from tests.report.synthetic import World, write_study
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,16 @@ import numpy as np
 from sparsebert import draws
 from sparsebert.importance.categories import NAMES, categories
 from sparsebert.report import paper
-from sparsebert.report.study import Run, Study
+from sparsebert.studies.results import Study, StudyRun
+from sparsebert.studies.runs import KINDS, Condition, Stage
+from sparsebert.tasks import GLUE, TASKS
 
-TASKS = (*paper.GLUE_TASKS, "swag", "squad1", "squad2")
 STAGE_SPARSITIES = (0.80, 0.85, 0.90, 0.95)
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
 _METRICS = {"mnli": "accuracy", "qqp": "f1", "cola": "matthews", "stsb": "spearman", "mrpc": "f1"}
-_DENSE = dict(zip(paper.GLUE_TASKS, (85.6, 88.2, 91.5, 92.9, 62.1, 88.8, 90.4, 69.0), strict=True))
+_DENSE = dict(zip(GLUE, (85.6, 88.2, 91.5, 92.9, 62.1, 88.8, 90.4, 69.0), strict=True))
 _DENSE |= {"swag": 82.5, "squad1": 87.1, "squad2": 75.5}
-_SPARSITY = {name: row[0] / 100 for name, row in paper.PATTERNS.items()}
+_SPARSITY = {name: paper.PATTERNS["Hand-made"][title]["sparsity"] / 100 for name, title in paper.HANDMADE.items()}
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class World:
     seeds: int = 3
     noise: float = 0.3  # points, of each run
     seed_noise: float = 0.1  # points, shared by the tasks of one condition and seed
-    tasks: tuple[str, ...] = TASKS
+    tasks: tuple[str, ...] = tuple(TASKS)
     heads: int = 4
     length: int = 32
     draw: int = 0  # another one gives other noise
@@ -64,28 +65,18 @@ class World:
 class _Maker:
     def __init__(self, world: World, folder: Path) -> None:
         self.world, self.folder = world, folder
-        self.runs: list[Run] = []
+        self.runs: list[StudyRun] = []
         self.random = draws.generator(world.draw, "tests/synthetic")
 
-    def add(self, stage: str, label: str, studies: tuple[str, ...], result: dict[str, Any], **condition: Any) -> Run:
-        fields = {
-            **dict.fromkeys(("pattern", "kind", "penalty", "sparsity_target", "method", "draw", "task")),
-            "diagonal": True,
-            **condition,
-        }
+    def add(
+        self, stage: Stage, label: str, studies: tuple[str, ...], result: dict[str, Any], **condition: Any
+    ) -> StudyRun:
+        given = Condition(**condition)
+        fields = asdict(given)
         id_ = hashlib.sha256(f"{len(self.runs)}/{stage}/{label}/{fields}".encode()).hexdigest()[:20]
         result = {"id": id_, "stage": stage, "condition": fields, "seed": fields["seed"], "metrics": {}, **result}
-        run = Run(
-            id_,
-            stage,
-            f"{self.world.prefix}{label}",
-            fields,
-            self.folder / "runs" / id_,
-            studies,
-            (),
-            result,
-            12.5 + len(self.runs) % 7,
-        )
+        path, seconds = self.folder / "runs" / id_, 12.5 + len(self.runs) % 7
+        run = StudyRun(id_, stage, f"{self.world.prefix}{label}", given, path, studies, result, seconds)
         self.runs.append(run)
         return run
 
@@ -101,8 +92,8 @@ class _Maker:
         """An adapted run and its fine-tuned ones; `level` points away from dense, or a function of the task."""
         shared = self.random.normal(0, self.world.seed_noise)
         loss = 1.9 - 0.03 * (level + shared) + self.random.normal(0, 0.001)
-        self.add("adapt", label, studies, {"metrics": {"mlm_loss": loss}, "sparsity": sparsity}, **condition)
         slope = condition.pop("slope", {})
+        self.add("adapt", label, studies, {"metrics": {"mlm_loss": loss}, "sparsity": sparsity}, **condition)
         for task in tasks:
             score = _DENSE[task] + level + shared + slope.get(task, 0.0) + self.random.normal(0, self.world.noise)
             metric = _METRICS.get(task, "f1" if task.startswith("squad") else "accuracy")
@@ -117,7 +108,7 @@ class _Maker:
 def make_study(world: World, folder: Path = Path("synthetic")) -> Study:
     """The study in memory, importance runs aside: those are read from files."""
     maker, effects = _Maker(world, folder), world.effects
-    glue = tuple(task for task in world.tasks if task in paper.GLUE_TASKS)
+    glue = tuple(task for task in world.tasks if task in GLUE)
     maker.add("base", "base", ("diagonal",), {"metrics": {"mlm_loss": 1.95}, "sparsity": 0.0}, family="base", seed=0)
     for seed in range(world.seeds):
         for method in ("soft", "attention"):
@@ -166,14 +157,14 @@ def _patterns(maker: _Maker, effects: Effects, seed: int, tasks: tuple[str, ...]
     # The null of "learned beat hand-made" is equality with the better class.
     best = -5.0 + effects.globals_ + effects.learned
     for name in paper.HANDMADE:
-        for kind, title in paper.KINDS.items():
+        for kind, title in KINDS.items():
             target = round(_SPARSITY[name], 3)
             maker.group(("patterns",), f"{title} {100 * target:.3g}%", best, target, (),
                         family="learned", kind=kind, sparsity_target=target, seed=seed)  # fmt: skip
     for kind, start in (("unstructured", 0.80), ("structured", 0.91)):
         for place, penalty in enumerate(paper.PENALTIES):
             sparsity = start + effects.penalty / 100 * place + maker.random.normal(0, 0.0005)
-            title = f"{paper.KINDS[kind]} λ={penalty:g}"
+            title = f"{KINDS[kind]} λ={penalty:g}"
             common = {"family": "learned", "kind": kind, "penalty": penalty, "seed": seed}
             maker.add("search", title, ("patterns",), {"sparsity": sparsity, "metrics": {"mlm_loss": 2.1}}, **common)
             maker.group(("patterns", "ablation"), title, best, sparsity + one, tasks, **common, diagonal=False)
@@ -188,7 +179,7 @@ def _stages(maker: _Maker, effects: Effects, seed: int) -> None:
         fall = -8.0 * sparsity**3
         maker.group(("stages",), f"pruned {sparsity:.0%} p", fall, sparsity, tasks,
                     family="pruned", method="p", sparsity_target=sparsity, seed=seed)  # fmt: skip
-        for kind, title in paper.KINDS.items():
+        for kind, title in KINDS.items():
             maker.group(("stages",), f"{title} {sparsity:.0%}", fall + effects.one_stage, sparsity, tasks,
                         family="learned", kind=kind, sparsity_target=sparsity, seed=seed)  # fmt: skip
 
@@ -204,8 +195,7 @@ def write_study(world: World, folder: Path) -> Study:
                 "id": run.id,
                 "stage": run.stage,
                 "label": run.label,
-                "condition": dict(run.condition),
-                "depends": list(run.depends),
+                "condition": asdict(run.condition),
                 "folder": f"runs/{run.id}",
                 "studies": list(run.studies),
             }
@@ -224,7 +214,7 @@ def write_study(world: World, folder: Path) -> Study:
     return study
 
 
-def _settings(run: Run) -> dict[str, Any]:
+def _settings(run: StudyRun) -> dict[str, Any]:
     tuned = {"batch_size": 8, "num_epochs": 1.0, "learning_rate": 5e-5, "weight_decay": 0.01, "warmup": 0.1}
     return {
         "settings": tuned if run.stage == "finetune" else {"learning_rate": 1e-4},
@@ -260,13 +250,13 @@ def importance_values(world: World, method: str, seed: int) -> np.ndarray:
     return values.clip(0.01, 0.99)
 
 
-def _write_importance(run: Run, world: World) -> None:
+def _write_importance(run: StudyRun, world: World) -> None:
     import torch
 
     from sparsebert import gates
     from sparsebert.importance.saved import save_maps
 
-    method = run.condition["method"]
+    method = run.condition.method
     values = importance_values(world, method, run.seed)
     if method == "attention":
         save_maps(run.path, values)
@@ -278,13 +268,13 @@ def _write_importance(run: Run, world: World) -> None:
     gates.save(gate, run.path / "gate.safetensors")
 
 
-def _write_search(run: Run, world: World) -> None:
+def _write_search(run: StudyRun, world: World) -> None:
     import torch
 
     from sparsebert import gates
 
-    kind, (heads, n) = run.condition["kind"], (world.heads, world.length)
-    random = draws.generator(run.seed, f"tests/search/{kind}/{run.condition['penalty']}")
+    kind, (heads, n) = run.condition.kind, (world.heads, world.length)
+    random = draws.generator(run.seed, f"tests/search/{kind}/{run.condition.penalty}")
     gate: gates.Gate
     if kind == "structured":
         gate = gates.Structured(n, heads)

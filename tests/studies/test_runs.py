@@ -52,9 +52,18 @@ def test_an_address_does_not_depend_on_the_order_of_settings() -> None:
         (Condition("learned", kind="structured", penalty=0.1), "search", "DAM_s λ=0.1"),
         (Condition("learned", kind="structured", penalty=0.1), "adapt", "DAM_s λ=0.1 with diagonal"),
         (Condition("learned", kind="unstructured", sparsity_target=0.95), "adapt", "DAM_u 95%"),
+        (Condition("learned", kind="banded", sparsity_target=0.95), "adapt", "banded 95%"),
         (Condition("pruned", method="random", sparsity_target=0.3), "prune", "pruned 30% random"),
         (Condition("random-drop", "random-drop", draw=2), "adapt", "random-drop draw 2"),
     ],
 )
 def test_a_label_says_what_sets_the_condition_apart(condition: Condition, stage: runs.Stage, words: str) -> None:
     assert condition.label(stage) == words
+
+
+def test_a_row_is_the_same_for_every_task_seed_and_draw() -> None:
+    rows = {
+        Condition("random-drop", draw=draw, task=task, seed=2 * draw).row for draw in (0, 1) for task in ("rte", None)
+    }
+    assert rows == {Condition("random-drop")}
+    assert Condition("handmade", "star", diagonal=False).row != Condition("handmade", "star").row

@@ -1,7 +1,7 @@
 import pytest
 
 from sparsebert.errors import ConfigError, SparseBertError
-from sparsebert.report.statistics import MIN_SEEDS
+from sparsebert.report.judging.statistics import MIN_SEEDS
 from sparsebert.studies.scales import SCALES, Scale, find_scale
 from sparsebert.tasks.table import GLUE as ALL_GLUE
 from sparsebert.tasks.table import TASKS

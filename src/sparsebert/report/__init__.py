@@ -1,5 +1,4 @@
-"""Run folders to tables, figures, findings and one page that needs nothing but itself.
+"""Study folders to tables, figures, findings and one page that needs nothing but itself.
 
-study (reads the folder) -> pairs, claims, findings (what is shown) -> page_html | markdown
-                         -> tables, figures          (what is seen) ->
+sparsebert.studies.results (reads the folder) -> judging (what is shown) -> rendering (what is seen) -> writing
 """

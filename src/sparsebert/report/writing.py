@@ -5,12 +5,12 @@ from typing import Literal
 
 from sparsebert.errors import FileError
 from sparsebert.files import write_atomic
-from sparsebert.report.figures import all_figures
-from sparsebert.report.figures.plots import is_empty, save_figures
-from sparsebert.report.findings import Finding, judge, write_findings
-from sparsebert.report.markdown import markdown
-from sparsebert.report.page_html import page_html
-from sparsebert.report.study import Study, load_study
+from sparsebert.report.judging.findings import Finding, judge, write_findings
+from sparsebert.report.rendering.figures import all_figures
+from sparsebert.report.rendering.figures.plots import is_empty, save_figures
+from sparsebert.report.rendering.markdown import markdown
+from sparsebert.report.rendering.page_html import page_html
+from sparsebert.studies.results import Study, load_study
 
 Format = Literal["html", "md"]
 _MOST_BYTES = 8 * 2**20  # of the page

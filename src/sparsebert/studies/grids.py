@@ -7,12 +7,11 @@ from typing import Any
 from sparsebert.errors import ConfigError
 from sparsebert.patterns import named
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.runs import Condition, Run
+from sparsebert.studies.runs import DENSE, KINDS, NO_DIAGONAL, RANDOM_DROP, Condition, Run
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
 
 HANDMADE = ("strided", "fixed", "longformer", "log_sparse", "big_bird", "star")
-KINDS = ("unstructured", "structured")
 
 
 def importance(graph: Graph) -> None:
@@ -26,11 +25,11 @@ def diagonal(graph: Graph) -> None:
     """The GLUE, SWAG and SQuAD tables: dense, as many entries dropped at random, and no diagonal."""
     for seed in _seeds(graph):
         adapted = [
-            graph.adapt_stated(None, Condition("dense", "dense", seed=seed)),
-            graph.adapt_stated(_stated("full", diagonal=False), _no_diagonal(seed)),
+            graph.adapt_stated(None, replace(DENSE, seed=seed)),
+            graph.adapt_stated(_stated("full", diagonal=False), replace(NO_DIAGONAL, seed=seed)),
         ]
         for draw in range(graph.scale.random_drops):
-            condition = Condition("random-drop", "random-drop", draw=draw, seed=seed)
+            condition = replace(RANDOM_DROP, draw=draw, seed=seed)
             adapted.append(graph.adapt_stated({"random_drop": draw}, condition))
         _score(graph, adapted, graph.scale.diagonal_tasks)
 
@@ -38,7 +37,7 @@ def diagonal(graph: Graph) -> None:
 def pruning(graph: Graph) -> None:
     """Progressive pruning: the least important entries against random ones, at every sparsity."""
     for seed in _seeds(graph):
-        dense = graph.adapt_stated(None, Condition("dense", "dense", seed=seed))
+        dense = graph.adapt_stated(None, replace(DENSE, seed=seed))
         adapted = {(s, by): _pruned(graph, by, s, seed) for s in graph.scale.sparsities for by in ("p", "random")}
         scored = [run for (s, _), run in adapted.items() if s in graph.scale.task_sparsities]
         _score(graph, [dense, *scored], graph.scale.pruning_tasks)
@@ -159,10 +158,6 @@ def _seeds(graph: Graph) -> range:
 
 def _stated(name: str, *, diagonal: bool = True) -> dict[str, Any]:
     return {"name": name, "drop_diagonal": not diagonal}
-
-
-def _no_diagonal(seed: int) -> Condition:
-    return Condition("no-diagonal", "no-diagonal", diagonal=False, seed=seed)
 
 
 def _handmade(graph: Graph, name: str, seed: int, *, diagonal: bool) -> Run:

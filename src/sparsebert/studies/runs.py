@@ -1,7 +1,7 @@
 """A run of a study, and its address: the sha256 of everything that determines its result."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from sparsebert.files import canonical_json, sha256
@@ -15,6 +15,8 @@ RECIPES: dict[Stage, int] = {"base": 1, "importance": 1, "search": 1, "prune": 1
 RESULT = "result.json"  # of a run folder; written last
 _ID_DIGITS = 20  # 80 bits of the address name the folder
 
+KINDS = {"unstructured": "DAM_u", "structured": "DAM_s"}  # of learned patterns, and what the paper calls them
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -23,7 +25,7 @@ class Condition:
     family: str  # base, importance, dense, no-diagonal, random-drop, handmade, learned, pruned
     pattern: str | None = None
     diagonal: bool = True  # False: dropped from the pattern
-    kind: str | None = None  # structured or unstructured
+    kind: str | None = None  # of KINDS
     penalty: float | None = None  # the paper's lambda
     sparsity_target: float | None = None
     method: str | None = None  # pruning: p or random; importance: soft or attention
@@ -31,11 +33,16 @@ class Condition:
     task: str | None = None
     seed: int = 0
 
+    @property
+    def row(self) -> "Condition":
+        """Of a table, where it stands with its other tasks, seeds and draws."""
+        return replace(self, task=None, seed=0, draw=None)
+
     def label(self, stage: Stage) -> str:
         """A few words for people."""
         words = [self.pattern or self.family]
         if self.kind is not None:
-            words = ["DAM_s" if self.kind == "structured" else "DAM_u"]
+            words = [KINDS.get(self.kind, self.kind)]
         if self.penalty is not None:
             words.append(f"λ={self.penalty:g}")
         if self.sparsity_target is not None:
@@ -47,6 +54,11 @@ class Condition:
         elif self.family == "learned" and self.penalty is not None and stage in ("adapt", "finetune"):
             words.append("with diagonal" if self.diagonal else "without diagonal")
         return " ".join([*words, *([self.task] if self.task else [])])
+
+
+DENSE = Condition("dense", "dense")
+NO_DIAGONAL = Condition("no-diagonal", "no-diagonal", diagonal=False)
+RANDOM_DROP = Condition("random-drop", "random-drop")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,57 @@
+"""A table as data: cells with our value, the paper's, and the runs behind it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean
+
+from sparsebert.studies.results import StudyRun
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure: ours, its interval over seeds, the paper's, and the runs that ours comes from."""
+
+    value: float | str | None = None
+    paper: float | str | None = None
+    interval: tuple[float, float] | None = None
+    runs: tuple[str, ...] = ()
+    digits: int = 1
+
+    @property
+    def half_width(self) -> str | None:
+        """Of the interval, in as many digits as the value; None where there is none."""
+        if self.interval is None or not isinstance(self.value, float):
+            return None
+        return f"{(self.interval[1] - self.interval[0]) / 2:.{self.digits}f}"
+
+
+@dataclass(frozen=True)
+class Row:
+    label: str
+    cells: tuple[Cell, ...]
+    group: str = ""  # rows of one group stand together under its name
+
+
+@dataclass(frozen=True)
+class Table:
+    key: str
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+    has_paper: bool = True
+    notes: tuple[str, ...] = ()
+
+
+def said(value: float | str | None, digits: int) -> str:
+    """A cell's words."""
+    if value is None:
+        return "–"  # noqa: RUF001 - the dash of an empty cell
+    return value if isinstance(value, str) else f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def by_seed(found: Iterable[tuple[StudyRun, float]]) -> tuple[float, ...]:
+    """The mean of each seed, from the first seed on."""
+    values = list(found)
+    seeds = sorted({run.seed for run, _ in values})
+    return tuple(fmean(value for run, value in values if run.seed == seed) for seed in seeds)

@@ -1,0 +1,1 @@
+"""tables, figures and the page"""
