@@ -7,9 +7,9 @@ from sparsebert.errors import FileError
 from sparsebert.files import write_atomic
 from sparsebert.report.judging.findings import Finding, judge, write_findings
 from sparsebert.report.rendering.figures import all_figures
-from sparsebert.report.rendering.figures.plots import is_empty, save_figures
+from sparsebert.report.rendering.figures.plots import save_figures
 from sparsebert.report.rendering.markdown import markdown
-from sparsebert.report.rendering.page_html import page_html
+from sparsebert.report.rendering.page import page_html
 from sparsebert.studies.results import Study, load_study
 
 Format = Literal["html", "md"]
@@ -44,7 +44,7 @@ def write_report(
 
 def _markdown(study: Study, findings: list[Finding], out: Path) -> str:
     """Figures go to a folder that is named after the file."""
-    drawn = [figure for figure in all_figures(study) if not is_empty(figure)]
+    drawn = [figure for figure in all_figures(study) if not figure.is_empty]
     folder = out.with_name(f"{out.stem}_figures")
     save_figures(drawn, folder, ("svg",))
     return markdown(study, findings, [(figure, f"{folder.name}/{figure.key}.svg") for figure in drawn])

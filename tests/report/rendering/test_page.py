@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from jinja2 import UndefinedError
 
 from sparsebert.report.rendering.explorer import explorer_data, pack_kept, pack_values
-from sparsebert.report.rendering.markup import Markup, join, relative_link, tag
-from sparsebert.report.rendering.page_html import embedded, policy
+from sparsebert.report.rendering.page import embedded, environment, policy, relative_link
 from sparsebert.report.writing import write_report
 from sparsebert.studies.results import load_study
 from tests.report.synthetic import World, write_study
@@ -136,9 +136,12 @@ def test_embedded_json_cannot_end_its_element() -> None:
     assert json.loads(text) == {"a": "</script><!--&"}
 
 
-def test_markup_escapes_all_but_markup() -> None:
-    assert tag("b", "<", Markup("<i>"), None, class_='"x"', title=None) == '<b class="&quot;x&quot;">&lt;<i></b>'
-    assert join("a&b", 3) == "a&amp;b3"
+def test_templates_escape_text_and_refuse_names_that_do_not_exist() -> None:
+    templates = environment(lambda runs: None)
+    filled = templates.from_string('<b class="{{ one }}">{{ two }}</b>').render(one='"x"', two="<{{ one }}>")
+    assert filled == '<b class="&#34;x&#34;">&lt;{{ one }}&gt;</b>'
+    with pytest.raises(UndefinedError, match="three"):
+        templates.from_string("{{ three }}").render()
 
 
 def test_links_are_never_schemes(tmp_path: Path) -> None:

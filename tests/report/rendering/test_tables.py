@@ -1,7 +1,6 @@
 """Numbers in words."""
 
-from sparsebert.report.rendering.findings_html import signed
-from sparsebert.report.rendering.tables import Cell, said
+from sparsebert.report.rendering.tables import Cell, said, signed
 
 
 def test_negative_numbers_have_a_minus_sign_and_tiny_ones_a_digit() -> None:

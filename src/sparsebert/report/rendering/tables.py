@@ -42,12 +42,33 @@ class Table:
     has_paper: bool = True
     notes: tuple[str, ...] = ()
 
+    @property
+    def groups(self) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.group, []).append(row)
+        return found
+
 
 def said(value: float | str | None, digits: int) -> str:
     """A cell's words."""
     if value is None:
         return "–"  # noqa: RUF001 - the dash of an empty cell
     return value if isinstance(value, str) else f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def signed(value: float, unit: str | None) -> str:
+    """With two or three decimals, and one digit of what these would show as zero."""
+    digits = 2 if unit in ("points", "points a decade") else 3
+    is_tiny = value != 0 and abs(value) < 0.5 * 10**-digits
+    return (f"{value:+.1g}" if is_tiny else f"{value:+.{digits}f}").replace("-", "\N{MINUS SIGN}")
+
+
+def raw(value: float | str | None) -> str:
+    """As a program reads it."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def by_seed(found: Iterable[tuple[StudyRun, float]]) -> tuple[float, ...]:

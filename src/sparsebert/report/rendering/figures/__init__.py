@@ -1,6 +1,6 @@
 """Figures as data, drawn twice: as SVG for the page, by matplotlib for papers.
 
-shapes (what a figure is) <- charts, pictures (the paper's figures of a study) -> svg (page) | plots (SVG and PDF files)
+shapes (what a figure is) <- charts, pictures (the paper's figures of a study) -> layout (page) | plots (files)
 """
 
 from sparsebert.report.rendering.figures.paper_figures import all_figures

@@ -1,4 +1,4 @@
-"""Scales and ticks: numbers to places on a drawing."""
+"""Axes and ticks: numbers to places on a drawing."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Scale:
+class Axis:
     """From a range of numbers to a range of places."""
 
     low: float
@@ -49,7 +49,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
 
 
-def told(value: float, log: bool = False) -> str:
+def tick_words(value: float, log: bool = False) -> str:
     """A tick's words."""
     if log:
         power = round(math.log10(value))

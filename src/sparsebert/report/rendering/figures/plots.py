@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sparsebert.importance.figures import heat_range
 from sparsebert.patterns.figures import blank_figure, save_figure
-from sparsebert.report.rendering.figures.axes import Scale, span
+from sparsebert.report.rendering.figures.axes import Axis, span
 from sparsebert.report.rendering.figures.labels import place_labels
 from sparsebert.report.rendering.figures.shapes import Chart, Figure, Gallery, Panel, Picture, Series
 
@@ -17,24 +17,19 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#2463c9", "#0d8a6a", "#c25a10", "#7d8591", "#8a3fb0")
 _FRAME, _UNIT = (300.0, 205.0), 1.45
-_MANY = 24  # points beyond which a line goes without dots
 
 
 def save_figures(figures: Iterable[Figure], folder: Path, endings: tuple[str, ...] = ("svg", "pdf")) -> list[Path]:
     """One file a figure and ending; figures that have nothing to show are left out."""
     written = []
     for figure in figures:
-        if not is_empty(figure):
+        if not figure.is_empty:
             drawing = draw(figure)
             for ending in endings:
                 path = folder / f"{figure.key}.{ending}"
                 save_figure(drawing, path)
                 written.append(path)
     return written
-
-
-def is_empty(figure: Figure) -> bool:
-    return not (figure.panels if isinstance(figure, Chart) else figure.pictures)
 
 
 def draw(figure: Figure) -> "Drawing":
@@ -76,19 +71,18 @@ def _panel(axes: "Axes", panel: Panel) -> None:
 def _series(axes: "Axes", series: Series) -> None:
     colour = _COLOURS[series.colour % len(_COLOURS)]
     xs, ys = [point.x for point in series.points], [point.y for point in series.points]
-    dots = not series.dashed and not (series.joined and len(xs) > _MANY)
     axes.plot(
         xs,
         ys,
         color=colour,
         label=series.name.replace("$", r"\$"),
         linestyle=("--" if series.dashed else "-") if series.joined else "none",
-        marker="o" if dots else "none",
+        marker="o" if series.has_dots else "none",
         markersize=3.5,
         linewidth=1.3,
     )
     known = [(point.x, *point.interval) for point in series.points if point.interval is not None]
-    if series.joined and len(known) > 1:
+    if series.has_band:
         places, lows, highs = zip(*known, strict=True)
         axes.fill_between(places, lows, highs, color=colour, alpha=0.15, linewidth=0)
     else:
@@ -99,8 +93,8 @@ def _series(axes: "Axes", series: Series) -> None:
 def _names(axes: "Axes", panel: Panel) -> None:
     """Names beside points, placed as on the page: in a frame of _FRAME units, _UNIT of them a printer's point."""
     points = [point for series in panel.series for point in series.points]
-    x = Scale(*span([point.x for point in points]), 0, _FRAME[0])
-    y = Scale(*span([value for point in points for value in (point.y, *(point.interval or ()))]), _FRAME[1], 0)
+    x = Axis(*span([point.x for point in points]), 0, _FRAME[0])
+    y = Axis(*span([value for point in points for value in (point.y, *(point.interval or ()))]), _FRAME[1], 0)
     named = [(point, x(point.x), y(point.y)) for series in panel.series if series.labelled for point in series.points]
     dots = [(x(point.x), y(point.y)) for point in points]
     placed = place_labels([(across, down, point.name) for point, across, down in named], dots, (0, 0, *_FRAME))

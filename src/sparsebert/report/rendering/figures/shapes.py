@@ -6,6 +6,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Shaped
 
+_MANY = 24  # points beyond which a line goes without dots
+
 
 @dataclass(frozen=True)
 class Point:
@@ -30,6 +32,15 @@ class Series:
     labelled: bool = False  # write each point's name beside it
     dashed: bool = False
 
+    @property
+    def has_dots(self) -> bool:
+        return not self.dashed and not (self.joined and len(self.points) > _MANY)
+
+    @property
+    def has_band(self) -> bool:
+        """Intervals are a band along a line, and bars at single points."""
+        return self.joined and sum(point.interval is not None for point in self.points) > 1
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -53,6 +64,18 @@ class Chart:
     panels: tuple[Panel, ...]
     number: str = ""  # of the paper's figure that it answers to
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.panels
+
+    @property
+    def legend(self) -> list[Series]:
+        """One series of each name."""
+        found: dict[str, Series] = {}
+        for series in (series for panel in self.panels for series in panel.series):
+            found.setdefault(series.name, series)
+        return list(found.values())
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -73,6 +96,10 @@ class Gallery:
     pictures: tuple[Picture, ...]
     scale: Literal["kept", "heat"] = "kept"
     number: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.pictures
 
 
 Figure = Chart | Gallery
