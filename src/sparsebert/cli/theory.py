@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sparsebert.theory.audit import Finding
+    from sparsebert.theory.audit import AuditedLemma
 
 Result = TypeVar("Result")
 
@@ -124,7 +124,7 @@ def _audit(tokens: int, width: int, resolution: int, seed: int, json: bool, out:
     _show(result, [_audit_table(findings)], json)
 
 
-def _write_audit(findings: "list[Finding]", grid: Any, out: Path) -> None:
+def _write_audit(findings: "list[AuditedLemma]", grid: Any, out: Path) -> None:
     from sparsebert.files import write_json
     from sparsebert.patterns.figures import save_figure
     from sparsebert.theory.figures import audit_figure, shifts_figure
@@ -138,7 +138,7 @@ def _write_audit(findings: "list[Finding]", grid: Any, out: Path) -> None:
 _STYLE = {"holds": "green", "fails": "red", "not checked": "yellow"}
 
 
-def _audit_table(findings: "list[Finding]") -> "Table":
+def _audit_table(findings: "list[AuditedLemma]") -> "Table":
     from rich.markup import escape
 
     bounds = findings[0].bounds

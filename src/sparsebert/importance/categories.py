@@ -67,16 +67,6 @@ class CategoryTable:
         """Every other category lies above the diagonal by more than the interval of the difference."""
         return all(row.above_low > 0 for row in self.rows if row.name != "diagonal")
 
-    @property
-    def intervals_are_disjoint(self) -> bool:
-        """The stronger claim: the diagonal's own interval ends below where every other begins."""
-        return all(self["diagonal"].high < row.low for row in self.rows if row.name != "diagonal")
-
-    @property
-    def neighbours_are_highest(self) -> bool:
-        """±1 on top."""
-        return self["±1"].rank == 1
-
     def verdict(self) -> str:
         """One honest sentence: is the diagonal the least important here?"""
         diagonal, lowest = self["diagonal"], max(self.rows, key=lambda row: row.rank)

@@ -15,7 +15,7 @@ Check = Callable[[Case], Outcome]
 
 
 @dataclass(frozen=True)
-class Claim:
+class Lemma:
     """A sentence that is true or false on every case, and where the paper says it (or the repair needs it)."""
 
     claim: str
@@ -27,112 +27,112 @@ class Claim:
 
 
 _PAPER = [
-    Claim("a piecewise constant function comes within epsilon/3 of f", "A.1, Lemma 8 of Yun et al.", None),
-    Claim("d/delta + d token-wise layers quantise every entry", "A.2, quantisation", statements.quantiser_layers),
-    Claim(
+    Lemma("a piecewise constant function comes within epsilon/3 of f", "A.1, Lemma 8 of Yun et al.", None),
+    Lemma("d/delta + d token-wise layers quantise every entry", "A.2, quantisation", statements.quantiser_layers),
+    Lemma(
         "the quantiser keeps every token 0 .. 1-delta (k printed from 1)",
         "A.2, quantisation",
         statements.quantiser_as_printed,
     ),
-    Claim("Z_i u is a bijection onto 0 .. delta^(-d+1)-delta", "A.2, choice of u", statements.levels_are_bijective),
-    Claim("rows outside the grid have Z_i u < 0", "A.2, choice of u", statements.outside_is_negative),
-    Claim("each selective shift moves one row, each row moves once", "A.2, selective shift", claims.one_row_a_layer),
-    Claim("base step: l~_1 > l_n", "A.2, base step", claims.base_step),
-    Claim("base step as printed: l~_1 - l_n > delta", "A.2, base step", claims.base_step_margin),
-    Claim("expansion of l~_i", "A.2, inductive step", claims.expansion),
-    Claim("order l_i+1 < .. < l_n < l~_1 < .. < l~_i after phase i", "A.2, inductive step", claims.ordering),
-    Claim("as printed: l~_i - l~_i-1 > delta", "A.2, inductive step", claims.ordering_margin),
-    Claim("delta^-nd - delta^-(n-1)d - delta^-2d > 0", "A.2, last phase", claims.leading_coefficient),
-    Claim("0 < l~_i < Delta_h", "A.2, upper bound", claims.bounds),
-    Claim(
+    Lemma("Z_i u is a bijection onto 0 .. delta^(-d+1)-delta", "A.2, choice of u", statements.levels_are_bijective),
+    Lemma("rows outside the grid have Z_i u < 0", "A.2, choice of u", statements.outside_is_negative),
+    Lemma("each selective shift moves one row, each row moves once", "A.2, selective shift", claims.one_row_a_layer),
+    Lemma("base step: l~_1 > l_n", "A.2, base step", claims.base_step),
+    Lemma("base step as printed: l~_1 - l_n > delta", "A.2, base step", claims.base_step_margin),
+    Lemma("expansion of l~_i", "A.2, inductive step", claims.expansion),
+    Lemma("order l_i+1 < .. < l_n < l~_1 < .. < l~_i after phase i", "A.2, inductive step", claims.ordering),
+    Lemma("as printed: l~_i - l~_i-1 > delta", "A.2, inductive step", claims.ordering_margin),
+    Lemma("delta^-nd - delta^-(n-1)d - delta^-2d > 0", "A.2, last phase", claims.leading_coefficient),
+    Lemma("0 < l~_i < Delta_h", "A.2, upper bound", claims.bounds),
+    Lemma(
         "l~_3 < delta^-3 for n = 3, d = 1",
         "Section 3.2, Step 2",
         claims.bound_of_main_text,
         only=lambda n, d: n == 3 and d == 1,
     ),
-    Claim("order l~+_n < l~+_1 < .. < l~+_n-1", "A.2, first global shift", claims.order_after_first_global_shift),
-    Claim("the layers give the expanded l~++_i", "A.2, second global shift", claims.layers_match_closed_form),
-    Claim("q_i mod (Delta_h/delta) = l~_i", "A.2, first property", claims.modulo_as_printed),
-    Claim("q_i lies in [(Delta_h/delta)^2 l~_n, .. (l~_n + delta))", "A.2, second property", claims.interval),
-    Claim("l~_n is the unique identity of the input", "A.2, second property", claims.last_identifies),
-    Claim("delta^-d + 1 attention layers, as the lemma counts", "A.2, lemma", statements.layers_as_stated),
-    Claim("contextual mapping, first half, over any G", "A.2, Definition 1", statements.literal_within),
-    Claim("contextual mapping, second half, over sequences", "A.2, Definition 1", statements.literal_across),
-    Claim("contextual mapping, first half, over sets of distinct tokens", "A.2, lemma", claims.distinct_within),
-    Claim("contextual mapping, second half, over sets of distinct tokens", "A.2, lemma", claims.distinct_across),
-    Claim("inputs not treated have measure O(delta^d), k from 0", "A.2, value mapping", statements.exceptional_measure),
-    Claim(
+    Lemma("order l~+_n < l~+_1 < .. < l~+_n-1", "A.2, first global shift", claims.order_after_first_global_shift),
+    Lemma("the layers give the expanded l~++_i", "A.2, second global shift", claims.layers_match_closed_form),
+    Lemma("q_i mod (Delta_h/delta) = l~_i", "A.2, first property", claims.modulo_as_printed),
+    Lemma("q_i lies in [(Delta_h/delta)^2 l~_n, .. (l~_n + delta))", "A.2, second property", claims.interval),
+    Lemma("l~_n is the unique identity of the input", "A.2, second property", claims.last_identifies),
+    Lemma("delta^-d + 1 attention layers, as the lemma counts", "A.2, lemma", statements.layers_as_stated),
+    Lemma("contextual mapping, first half, over any G", "A.2, Definition 1", statements.literal_within),
+    Lemma("contextual mapping, second half, over sequences", "A.2, Definition 1", statements.literal_across),
+    Lemma("contextual mapping, first half, over sets of distinct tokens", "A.2, lemma", claims.distinct_within),
+    Lemma("contextual mapping, second half, over sets of distinct tokens", "A.2, lemma", claims.distinct_across),
+    Lemma("inputs not treated have measure O(delta^d), k from 0", "A.2, value mapping", statements.exceptional_measure),
+    Lemma(
         "inputs not treated have measure O(delta^d), k from 1 as printed",
         "A.2, value mapping",
         statements.exceptional_measure_as_printed,
     ),
-    Claim("softmax and ReLU come within epsilon/3 of hardmax", "A.3, Lemma 9 of Yun et al.", None),
-    Claim("any continuous f, without positional encodings", "Section 3.2, theorem", statements.theorem_as_stated),
+    Lemma("softmax and ReLU come within epsilon/3 of hardmax", "A.3, Lemma 9 of Yun et al.", None),
+    Lemma("any continuous f, without positional encodings", "Section 3.2, theorem", statements.theorem_as_stated),
 ]
 
 _REPAIR = [
-    Claim("q_i mod Delta_h = l~_i", "repair of the mod step", claims.modulo_repaired, "repair"),
-    Claim(
+    Lemma("q_i mod Delta_h = l~_i", "repair of the mod step", claims.modulo_repaired, "repair"),
+    Lemma(
         "(l~_n-1, l~_n) is the unique identity of the input", "repair of identity", claims.last_two_identify, "repair"
     ),
-    Claim(
+    Lemma(
         "l~_n collides for the family a + t(1,0,1,0,..) only", "repair of identity", claims.only_twins_collide, "repair"
     ),
-    Claim(
+    Lemma(
         "any one entry of q decodes to the input and the index", "repair of identity", claims.entries_decode, "repair"
     ),
-    Claim(
+    Lemma(
         "one global shift is enough, so delta^-d + 1 layers",
         "repair of the count",
         claims.one_global_shift_suffices,
         "repair",
     ),
-    Claim("marked rows: order after every phase", "repair with positions", claims.ordering, "repair", True),
-    Claim("marked rows: 0 < l~_i < Delta_h", "repair with positions", claims.bounds, "repair", True),
-    Claim("marked rows: l~_n alone is the identity", "repair with positions", claims.last_identifies, "repair", True),
-    Claim(
+    Lemma("marked rows: order after every phase", "repair with positions", claims.ordering, "repair", True),
+    Lemma("marked rows: 0 < l~_i < Delta_h", "repair with positions", claims.bounds, "repair", True),
+    Lemma("marked rows: l~_n alone is the identity", "repair with positions", claims.last_identifies, "repair", True),
+    Lemma(
         "marked rows: (l~_n-1, l~_n) is the identity", "repair with positions", claims.last_two_identify, "repair", True
     ),
-    Claim(
+    Lemma(
         "marked rows: contextual mapping, first half, over any G",
         "repair with positions",
         claims.distinct_within,
         "repair",
         True,
     ),
-    Claim(
+    Lemma(
         "marked rows: contextual mapping, second half, over any G",
         "repair with positions",
         claims.distinct_across,
         "repair",
         True,
     ),
-    Claim(
+    Lemma(
         "marked rows: any one entry of q decodes to the input",
         "repair with positions",
         claims.entries_decode,
         "repair",
         True,
     ),
-    Claim(
+    Lemma(
         "marked rows: the layers give the expanded l~++_i",
         "repair with positions",
         claims.layers_match_closed_form,
         "repair",
         True,
     ),
-    Claim(
+    Lemma(
         "marked rows: n delta^-d + 2 attention layers",
         "repair with positions",
         statements.layers_when_marked,
         "repair",
         True,
     ),
-    Claim(
+    Lemma(
         "marked rows: n delta^-dn layers of the value map", "A.2, value mapping", claims.num_contexts, "repair", True
     ),
 ]
-CLAIMS: Sequence[Claim] = [*_PAPER, *_REPAIR]
+CLAIMS: Sequence[Lemma] = [*_PAPER, *_REPAIR]
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditedLemma:
     """A claim with its verdict; a counter-example is the smallest, in integer multiples of delta."""
 
     claim: str
@@ -200,7 +200,7 @@ def cases(
 
 def audit(
     tokens: int, width: int, resolution: int, *, limit: int = 600_000, samples: int = 20_000, seed: int = 0
-) -> Iterator[tuple[float, list[Finding] | None]]:
+) -> Iterator[tuple[float, list[AuditedLemma] | None]]:
     """Check every claim at every resolution; yields the share done, and with the last one the findings."""
     chosen = [claim for claim in CLAIMS if claim.only(tokens, width)]
     tallies = [_Tally() for _ in chosen]
@@ -213,19 +213,19 @@ def audit(
     yield 1.0, [_finding(tokens, width, claim, tally) for claim, tally in zip(chosen, tallies, strict=True)]
 
 
-def run_audit(tokens: int, width: int, resolution: int, **options: Any) -> list[Finding]:
+def run_audit(tokens: int, width: int, resolution: int, **options: Any) -> list[AuditedLemma]:
     """The findings alone."""
-    findings: list[Finding] = []
+    findings: list[AuditedLemma] = []
     for _, last in audit(tokens, width, resolution, **options):
         findings = last or findings
     return findings
 
 
-def _finding(tokens: int, width: int, claim: Claim, tally: _Tally) -> Finding:
+def _finding(tokens: int, width: int, claim: Lemma, tally: _Tally) -> AuditedLemma:
     found = sum(tally.violations_at.values())
     verdict: Verdict = "not checked" if claim.check is None else "fails" if found else "holds"
     seen = (min(tally.violations_at), max(tally.violations_at)) if tally.violations_at else None
-    return Finding(
+    return AuditedLemma(
         claim.claim,
         claim.where,
         claim.source,

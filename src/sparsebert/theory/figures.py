@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparsebert.patterns.figures import blank_figure
 from sparsebert.theory import exact
-from sparsebert.theory.audit import Finding
+from sparsebert.theory.audit import AuditedLemma
 from sparsebert.theory.grid import Grid
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def shifts_figure(grid: Grid, tokens: Sequence[int]) -> "Figure":
     return figure
 
 
-def audit_figure(findings: Sequence[Finding]) -> "Figure":
+def audit_figure(findings: Sequence[AuditedLemma]) -> "Figure":
     """Claims down, resolutions across; in a cell that fails, how many instances of the claim did."""
     shown = [finding for finding in findings if finding.violations_at]
     columns = sorted({resolution for finding in shown for resolution in finding.violations_at})
