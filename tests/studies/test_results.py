@@ -72,9 +72,9 @@ def test_numbers_that_are_none_are_left_out(tmp_path: Path) -> None:
         ({}, "names no family"),
         (["dense"], "names no family"),
         ({"family": ["pruned"]}, "family is"),
-        ({"family": "pruned", "sparsity_target": "most"}, "sparsity_target is 'most'; expected float"),
-        ({"family": "pruned", "seed": True}, "seed is 'True'; expected <class 'int'>"),
-        ({"family": "pruned", "taste": "sweet"}, "expected no such field"),
+        ({"family": "pruned", "sparsity_target": "most"}, "sparsity_target is 'most'; expected"),
+        ({"family": "pruned", "seed": True}, "seed is True; expected"),
+        ({"family": "pruned", "taste": "sweet"}, "unknown field 'taste'"),
     ],
 )
 def test_a_condition_of_another_shape_is_refused(tmp_path: Path, condition: object, words: str) -> None:

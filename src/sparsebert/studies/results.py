@@ -1,12 +1,13 @@
 """A study folder read back: what each run stands for, and what came of it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 from sparsebert.errors import FileError
 from sparsebert.files import read_json
+from sparsebert.settings import declared, fits, refuse_unknown
 from sparsebert.studies.runs import RESULT, Condition, Stage
 
 
@@ -145,14 +146,13 @@ def _read_run(folder: Path, entry: Any, path: Path) -> StudyRun:
 
 def _read_condition(found: Any, path: Path) -> Condition:
     """A field that is missing has its default; one of another type, or that this version does not know, is refused."""
-    types = {one.name: one.type for one in fields(Condition)}
     if not isinstance(found, dict) or "family" not in found:
         raise FileError(f"{path} lists a run whose condition names no family: {str(found)[:80]}")
+    known = declared(Condition)
     for name, value in found.items():
-        kinds = get_args(types.get(name)) or (types.get(name),)
-        if type(value) not in kinds and not (type(value) is int and float in kinds):
-            expected = types.get(name, "no such field")
-            raise FileError(f"{path} has a condition whose {name} is {str(value)[:40]!r}; expected {expected}")
+        refuse_unknown(name, known, FileError, f"{path} has a condition with an unknown field")
+        if not fits(value, known[name].kind):
+            raise FileError(f"{path} has a condition whose {known[name].fault(value)}")
     return Condition(**found)
 
 
