@@ -80,7 +80,7 @@ MISTAKES = {
     f"{FINETUNE} --pattern sun": "no pattern called 'sun'",
     "prune found --sparsity 0.5 --out folder": "folder is a folder",
     "pattern star --figure folder": "folder is a folder",
-    f"{STUDY} --finished nope": "no folder nope",
+    f"{STUDY} --finished nope": "no records nope",
     f"{STUDY} --model scratch:huge": "no model 'scratch:huge'",
     # Sizes
     f"{TARGET} --length 10000000": "GiB of memory",

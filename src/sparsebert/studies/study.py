@@ -62,8 +62,8 @@ class StudyConfig:
             raise ConfigError(
                 "an address or GPUs are given, which only the engine ray uses; choose it, or leave them out"
             )
-        if self.finished is not None and self.finished != self.record and not self.finished.is_dir():
-            raise ConfigError(f"there is no folder {self.finished} to take finished runs from; check its name")
+        if self.finished is not None and self.finished != self.record and not self.finished.exists():
+            raise ConfigError(f"there are no records {self.finished} to take finished runs from; check the name")
         names_in(self.name)
         self.chosen_scale()
 

@@ -41,16 +41,22 @@ def make_corpus(folder: Path) -> Path:
     return folder / "corpus"
 
 
-def search(corpus: Path, out: Path, *more: object, steps: int = 12) -> list[object]:
+def search(corpus: Path, out: Path, *more: object, steps: int = 12, saves: int = 3) -> list[object]:
     common = ["--model", "scratch:tiny", "--corpus", corpus, "--steps", steps, "--length", 24, "--batch-size", 4]
-    settings = ["--set", "checkpoint_every=3", "--set", "num_held_out=1", "--set", "rate=0.1"]
-    return ["search", *common, "--sparsity", 0.7, *settings, "--out", out, *more]
+    usual = _settings({"checkpoint_every": saves, "num_held_out": 1, "rate": 0.1}, more)
+    return ["search", *common, "--sparsity", 0.7, *usual, "--out", out, *more]
 
 
-def finetune(out: Path, *more: object) -> list[object]:
+def finetune(out: Path, *more: object, saves: int = 3) -> list[object]:
     common = ["--data", "builtin:tasks", "--model", "scratch:tiny", "--max-rows", 48, "--max-dev-rows", 8]
-    settings = ["--length", 24, "--batch-size", 4, "--epochs", 1, "--set", "checkpoint_every=3"]
-    return ["finetune", "sst2", *common, "--pattern", "star", *settings, "--out", out, *more]
+    usual = ["--length", 24, "--batch-size", 4, "--epochs", 1, *_settings({"checkpoint_every": saves}, more)]
+    return ["finetune", "sst2", *common, "--pattern", "star", *usual, "--out", out, *more]
+
+
+def _settings(usual: dict[str, object], more: tuple[object, ...]) -> list[object]:
+    """The usual settings, but for those that are given anew."""
+    given = {str(word).partition("=")[0] for word in more}
+    return [word for name, value in usual.items() if name not in given for word in ("--set", f"{name}={value}")]
 
 
 def start(arguments: list[object], log: Path, prepare: Callable[[], None] | None = None) -> int:

@@ -47,7 +47,9 @@ def set_up(shared: Path) -> None:
     optimiser.step()
     Checkpoints(shared / "checkpoints", keep=1).save(Progress(step=1), objective, optimiser)
     RunFolder(shared / "run").folder.mkdir()
-    RunFolder(shared / "run").begin(FitConfig(3), {"length": 12}, 1)
+    run = RunFolder(shared / "run")
+    run.begin(FitConfig(3), {"length": 12}, 1)
+    run.record()
     (shared / "task").mkdir()
     settings = {"task": "rte", "length": 8, "stride": 0, "threshold": None, "vocabulary": ""}
     (shared / "task" / "task.json").write_text(canonical_json(settings))

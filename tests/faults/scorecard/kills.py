@@ -19,10 +19,11 @@ _LEFTOVERS = (".part", ".old")
 
 def command(kind: str, shared: Path, out: Path) -> list[object]:
     """The command of a kind of run; R5 has one of its own, that saves at every step and ends soon."""
-    more = ("--set", "checkpoint_every=1") if (shared / "short").exists() else ()
+    short = (shared / "short").exists()
+    saves = 1 if short else 3
     if kind == "search":
-        return commands.search(shared / "corpus", out, *more, steps=4 if more else 12)
-    return commands.finetune(out, *more, *(("--max-rows", 16, "--data", shared / "data") if more else ()))
+        return commands.search(shared / "corpus", out, steps=4 if short else 12, saves=saves)
+    return commands.finetune(out, *(("--max-rows", 16, "--data", shared / "data") if short else ()), saves=saves)
 
 
 def set_up_short(shared: Path) -> None:

@@ -139,7 +139,7 @@ def _edge_of_gate(kind: str, relaxation: str, sampling: str, distribution: str) 
         grads = {name: torch.zeros(1) if p.grad is None else p.grad for name, p in gate.named_parameters()}
         _finite({"output": output, "total": total, **grads, **dict(gate.named_buffers())}, what)
         _finite({"density": gate.expected_density(), "query": leaves[0].grad}, what)
-        gate.freeze()
+        gate.freeze(sparsity=0.5)
 
 
 # N3
