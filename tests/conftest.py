@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Without a GPU Triton's kernels run in its interpreter, which has to be known before anyone imports triton.
+if not Path("/proc/driver/nvidia").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 settings.register_profile(
     "repeatable",

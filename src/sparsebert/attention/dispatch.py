@@ -15,6 +15,8 @@ from sparsebert.attention.sdpa import attend_sdpa
 from sparsebert.attention.sparse import attend_sparse, supports
 from sparsebert.attention.sparse_crossover import crossover
 from sparsebert.attention.sparse_library import is_built
+from sparsebert.attention.triton import attend_triton
+from sparsebert.attention.triton import obstacle as triton_obstacle
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
 
@@ -24,6 +26,7 @@ BACKENDS: dict[str, Callable[[Inputs], Tensor]] = {
     "gated": attend_gated,
     "sparse": attend_sparse,
     "flex": attend_flex,
+    "triton": attend_triton,
 }
 
 
@@ -86,6 +89,8 @@ def _pick(inputs: Inputs) -> tuple[str, str]:
         return "reference", "a gate inside a transform of torch.func, which only the definition itself goes through"
     if inputs.gate is not None:
         return "gated", "a gate is learned, which needs its gradient"
+    if inputs.query.is_cuda:
+        return _pick_on_gpu(inputs)
     fast = is_built() and supports(inputs.query)
     if inputs.pattern is None:
         return "sdpa", "no pattern: everyone attends to everyone"
@@ -93,8 +98,6 @@ def _pick(inputs: Inputs) -> tuple[str, str]:
         if fast:
             return "sparse", "a bias per kept entry, with the C++ kernel that takes its gradient"
         return "reference", "a bias per kept entry has no faster backend here"
-    if inputs.query.is_cuda and inputs.dropout == 0:
-        return "flex", "on a GPU the pattern's empty blocks are skipped"
     # A graph for many lengths decides by the longest of them.
     length = inputs.pattern.length if torch.compiler.is_compiling() else inputs.length
     if fast and inputs.pattern.density < crossover(length):
@@ -102,3 +105,16 @@ def _pick(inputs: Inputs) -> tuple[str, str]:
     if fast:
         return "sdpa", "density {density:.3f} is not below {limit:.2f}, where dense becomes faster"
     return "sdpa", "the dense kernel, with the pattern as a bool tensor: the C++ kernel does not serve this input"
+
+
+def _pick_on_gpu(inputs: Inputs) -> tuple[str, str]:
+    pattern, obstacle = inputs.pattern, triton_obstacle(inputs.query)
+    if inputs.bias is None and (pattern is None or pattern.kept == pattern.heads * pattern.length**2):
+        return "sdpa", "nothing is excluded: everyone attends to everyone"
+    if is_transformed():
+        obstacle = "a transform of torch.func is at work"
+    if obstacle is None:
+        return "triton", "on a GPU the Triton kernels cost what the pattern keeps"
+    if inputs.bias is None:
+        return "sdpa", f"the dense kernel, with the pattern as a bool tensor: {obstacle}"
+    return "reference", f"a bias per kept entry has no faster backend here: {obstacle}"

@@ -7,7 +7,7 @@ the same kernels on CPU tensors, slowly: that is how they are tested without a G
 """
 
 import os
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,6 +22,7 @@ from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
 
 INTERPRETER_VARIABLE = "TRITON_INTERPRET"  # Triton's own
+IS_INSTALLED = find_spec("triton") is not None
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
 _WIDEST = 128  # head size
 
@@ -30,18 +31,13 @@ def obstacle(query: Tensor) -> str | None:
     """Why the kernels cannot serve this input, as a clause; None where they can."""
     if query.device.type != "cuda" and not _interprets():
         return f"query is on {query.device}, and Triton's kernels run on CUDA"
-    if not is_installed():
+    if not IS_INSTALLED:
         return "the triton package is not installed"
     if query.dtype not in _TYPES:
         return f"query is {query.dtype}, and the kernels take float32, float16 and bfloat16"
     if query.shape[-1] > _WIDEST:
         return f"the head size is {query.shape[-1]}, and the kernels take at most {_WIDEST}"
     return None
-
-
-@cache
-def is_installed() -> bool:
-    return find_spec("triton") is not None
 
 
 def attend_triton(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:

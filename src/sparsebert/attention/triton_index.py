@@ -166,6 +166,4 @@ def _cut(lines: list[tuple[int, int]], stretches: list[tuple[int, int]], device:
         first = len(pieces)
         pieces += [(*line, at, min(at + PIECE, end)) for at in range(begin, end, PIECE)]
         table.append((*line, first, len(pieces)))
-    return Pieces(
-        *(torch.tensor(rows, dtype=torch.int64, device=device).reshape(-1, 4) for rows in (pieces, table))
-    )
+    return Pieces(*(torch.tensor(rows, dtype=torch.int64, device=device).reshape(-1, 4) for rows in (pieces, table)))

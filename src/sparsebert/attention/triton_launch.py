@@ -158,5 +158,3 @@ def _backward_pieces(kernel: Any, cut: Pieces, pool: Pool, targets: dict[str, Te
 def _device_of(tensor: Tensor) -> AbstractContextManager[Any]:
     """Kernels run on the current device, which need not be the tensor's."""
     return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
-
-

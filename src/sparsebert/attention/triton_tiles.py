@@ -113,16 +113,14 @@ def tile_forward(
     stream = draws_of_head(seed, example, head, DROPS)
     top = tl.full([LINES], float("-inf"), tl.float32)
     total, sums = tl.zeros([LINES], tl.float32), tl.zeros([LINES, WIDTH], tl.float32)
-    for step in range(0, all_steps):
+    for step in range(all_steps):
         _, at, kept = _met(
             offsets + begin_offsets, others, place, begin, end, step, steps, mine, length, positions,
             1, BORDER, TOKEN, SHIFTED,
         )  # fmt: skip
         score = tl.sum(asking * load_rows(key + first, at, row_stride, column, d, kept), 1) * scale
         if BIASED:
-            entry = _entry_of_row(
-                bases + pattern_head * positions, starts, place, begin, step, steps, kept, SHIFTED
-            )
+            entry = _entry_of_row(bases + pattern_head * positions, starts, place, begin, step, steps, kept, SHIFTED)
             score += tl.load(bias + head * bias_stride + entry, mask=kept, other=0.0)
         values = load_rows(value + first, at, row_stride, column, d, kept)
         alive = survival(stream, line, at, threshold, factor, DROPS)
@@ -160,7 +158,7 @@ def tile_backward_rows(
     logsum = tl.load(logsums + row, mask=mine, other=float("inf"))
     stream = draws_of_head(seed, example, head, DROPS)
     sums = tl.zeros([LINES, WIDTH], tl.float32)
-    for step in range(0, all_steps):
+    for step in range(all_steps):
         _, at, kept = _met(
             offsets + begin_offsets, others, place, begin, end, step, steps, mine, length, positions,
             1, BORDER, TOKEN, SHIFTED,
@@ -170,9 +168,7 @@ def tile_backward_rows(
         values = load_rows(value + first, at, row_stride, column, d, kept)
         alive = survival(stream, line, at, threshold, factor, DROPS)
         if BIASED:
-            entry = _entry_of_row(
-                bases + pattern_head * positions, starts, place, begin, step, steps, kept, SHIFTED
-            )
+            entry = _entry_of_row(bases + pattern_head * positions, starts, place, begin, step, steps, kept, SHIFTED)
             score += tl.load(bias + head * bias_stride + entry, mask=kept, other=0.0)
         _, slope = _slopes(score, grads, values, logsum, delta, kept, alive)
         if BIASED:
@@ -205,7 +201,7 @@ def tile_backward_columns(
     joined, row = (example * n * heads + head) * d, (example * heads + head) * n
     stream = draws_of_head(seed, example, head, DROPS)
     key_sums, value_sums = tl.zeros([LINES, WIDTH], tl.float32), tl.zeros([LINES, WIDTH], tl.float32)
-    for step in range(0, all_steps):
+    for step in range(all_steps):
         other, at, kept = _met(
             offsets + begin_offsets, others, place, begin, end, step, steps, mine, length, positions,
             -1, BORDER, TOKEN, SHIFTED,
