@@ -43,7 +43,7 @@ class Index:
     border: bool
     row_starts: Int64[Tensor, "heads positions_and_one"]
     offsets: Int32[Tensor, " offsets"]
-    bounds: Int64[Tensor, " heads_and_one"]  # of the offsets of each head
+    bounds: Int32[Tensor, " heads_and_one"]  # of the offsets of each head
     bases: Int64[Tensor, "heads positions"]  # the entry of a row's offset t is bases + t
     keys: Int32[Tensor, " kept"]
     column_starts: Int64[Tensor, "heads positions_and_one"]
@@ -88,7 +88,7 @@ def build(pattern: Pattern, length: int, device: torch.device) -> Index:
     )
     pieces = _pieces(pattern.row_starts, device), _pieces(columns[0], device)
     return Index(
-        *about, False, False, starts, none32, none64, none64, keys, column_starts, queries, entries, *pieces
+        *about, False, False, starts, none32, none32, none64, keys, column_starts, queries, entries, *pieces
     )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def _offsets(pattern: Pattern, head: int, border: bool) -> Int32[np.ndarray, " o
 
 def _steps(pattern: Pattern, offsets: list[np.ndarray], border: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All offsets in one row, where each head's begin, and the entry that a row's offset 0 would be."""
-    bounds = np.cumsum([0, *(len(each) for each in offsets)])
+    bounds = np.cumsum([0, *(len(each) for each in offsets)]).astype(np.int32)
     edge, places = int(border), np.arange(pattern.length)
     before = np.stack([np.searchsorted(each, edge - places) for each in offsets])
     return np.concatenate(offsets), bounds, pattern.row_starts[:, :-1] + edge - before

@@ -13,10 +13,11 @@ from torch import Tensor
 from sparsebert.attention import triton_pieces, triton_tiles
 from sparsebert.attention.triton_index import PIECE, Index, Pieces
 
-# Numbers of a tile that stay in registers, lines x head size: the backward pass holds twice as many tiles.
-FORWARD_TILE, BACKWARD_TILE = 4096, 2048
+TILE = 2048  # numbers of a tile, lines x head size: few enough that every kernel's tiles stay in registers
+_MOST_LINES = 128
 _STRETCH = 32  # entries of a long line taken at once
-_WARPS = 4
+# How kernels are compiled; a multiply and an add may become one instruction, rounded once, as in the C++ kernel.
+OPTIONS = {"num_warps": 4, "enable_fp_fusion": True}
 
 Pool = dict[str, Any]
 
@@ -26,9 +27,10 @@ def forward(index: Index, tensors: Pool, scale: float, dropout: float) -> tuple[
     query = tensors["query"]
     output = joined_layout(query)
     logsums = query.new_empty(query.shape[:3], dtype=torch.float32)
-    pool = _pool(index, tensors, scale, dropout, FORWARD_TILE) | {"output": output, "logsums": logsums}
+    pool = _pool(index, tensors, scale, dropout) | {"output": output, "logsums": logsums}
     with _device_of(query):
-        _over_tiles(triton_tiles.tile_forward, pool)
+        # In float32 the assembler would rather spill a number than take more than 128 registers.
+        _over_tiles(triton_tiles.tile_forward, pool, maxnreg=168 if query.dtype == torch.float32 else None)
         pieces = _of(index.row_pieces, pool, others=index.keys)
         if len(index.row_pieces.lines):
             shape = (_groups(pool) * len(index.row_pieces.pieces),)
@@ -49,7 +51,7 @@ def backward(index: Index, tensors: Pool, scale: float, dropout: float) -> tuple
     slopes = None
     if tensors["bias"] is not None:  # entries that only longer examples use are never written
         slopes = query.new_zeros((batch, heads, index.kept) if index.heads == 1 else (batch, index.kept)).float()
-    pool = _pool(index, tensors, scale, dropout, BACKWARD_TILE)
+    pool = _pool(index, tensors, scale, dropout)
     pool |= {"deltas": torch.empty_like(tensors["logsums"]), "slopes": tensors["logsums"] if slopes is None else slopes}
     pool |= dict(zip(("grad_query", "grad_key", "grad_value"), grads, strict=True))
     with _device_of(query):
@@ -73,18 +75,18 @@ def joined_layout(query: Tensor) -> Tensor:
     return query.new_empty(batch, length, heads, size).transpose(1, 2)
 
 
-def launch(kernel: Any, programs: int, pool: Pool) -> None:
+def launch(kernel: Any, programs: int, pool: Pool, **options: Any) -> None:
     """Run a kernel, which takes what it names from the pool."""
     if programs:
-        kernel[(programs,)](**{name: pool[name] for name in kernel.arg_names}, num_warps=_WARPS)
+        kernel[(programs,)](**{name: pool[name] for name in kernel.arg_names}, **OPTIONS, **options)
 
 
-def _pool(index: Index, tensors: Pool, scale: float, dropout: float, tile: int) -> Pool:
+def _pool(index: Index, tensors: Pool, scale: float, dropout: float) -> Pool:
     """Everything that kernels name, but for what differs between them."""
     query, bias = tensors["query"], tensors["bias"]
     _, heads, n, d = query.shape
     batch_stride, head_stride, row_stride, _ = query.stride()
-    width = 1 << (d - 1).bit_length()
+    width = _power_of_two(d)
     given = {name: index.row_starts if tensor is None else tensor for name, tensor in tensors.items()}
     return given | {
         "row_starts": index.row_starts,
@@ -115,10 +117,14 @@ def _pool(index: Index, tensors: Pool, scale: float, dropout: float, tile: int) 
         "PADDED": tensors["lengths"] is not None,
         "BIASED": bias is not None,
         "DROPS": dropout > 0,
-        "LINES": max(1, tile // width),
+        "LINES": min(TILE // width, _MOST_LINES, _power_of_two(n)),
         "STRETCH": _STRETCH,
         "WIDTH": width,
     }
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
 
 
 def _of(cut: Pieces, pool: Pool, others: Tensor) -> Pool:
@@ -131,9 +137,9 @@ def _groups(pool: Pool) -> int:
     return int(pool["query"].shape[0] * (pool["heads"] if pool["SHARED"] else 1))
 
 
-def _over_tiles(kernel: Any, pool: Pool) -> None:
+def _over_tiles(kernel: Any, pool: Pool, **options: Any) -> None:
     batch, heads, n, _ = pool["query"].shape
-    launch(kernel, batch * heads * -(-n // pool["LINES"]), pool)
+    launch(kernel, batch * heads * -(-n // pool["LINES"]), pool, **options)
 
 
 def _over_pieces(kernel: Any, pool: Pool) -> None:

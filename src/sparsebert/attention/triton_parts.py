@@ -16,7 +16,8 @@ def real_tokens(lengths, example, n, PADDED: tl.constexpr):
     """How many tokens of an example are real."""
     if PADDED:
         return tl.load(lengths + example).to(tl.int32)
-    return n
+    else:
+        return n
 
 
 @triton.jit
@@ -24,7 +25,8 @@ def place_of(position, length, positions, TOKEN: tl.constexpr):
     """The pattern's place that a position uses."""
     if TOKEN:
         return tl.where(position == length - 1, positions - 1, position)
-    return position
+    else:
+        return position
 
 
 @triton.jit
@@ -33,7 +35,8 @@ def position_of(place, length, positions, TOKEN: tl.constexpr):
     if TOKEN:
         before = tl.where(place < length - 1, place, -1)
         return tl.where(place == positions - 1, length - 1, before)
-    return tl.where(place < length, place, -1)
+    else:
+        return tl.where(place < length, place, -1)
 
 
 @triton.jit
@@ -41,7 +44,8 @@ def is_inside(place, positions, BORDER: tl.constexpr):
     """Whether a place is one that offsets speak of: not the first or the last where these are a border."""
     if BORDER:
         return (place > 0) & (place < positions - 1)
-    return (place >= 0) & (place < positions)
+    else:
+        return (place >= 0) & (place < positions)
 
 
 @triton.jit
@@ -79,7 +83,8 @@ def draws_of_head(seed, example, head, DROPS: tl.constexpr):
     if DROPS:
         drawn = tl.load(seed).to(tl.uint64, bitcast=True) + 0x9E3779B97F4A7C15
         return mixed(mixed(mixed(drawn) + example.to(tl.uint64)) + head.to(tl.uint64))
-    return tl.full([], 0, tl.uint64)
+    else:
+        return tl.full([], 0, tl.uint64)
 
 
 @triton.jit
@@ -94,7 +99,8 @@ def survival(stream, query, key, threshold, factor, DROPS: tl.constexpr):
         x = (x ^ (x >> 15)) * 0x846CA68B
         x = x ^ (x >> 16)
         return tl.where(x >= threshold.to(tl.uint32), factor, 0.0)
-    return 1.0
+    else:
+        return 1.0
 
 
 @triton.jit

@@ -30,7 +30,8 @@ def _listed(table, count, heads, SHARED: tl.constexpr):
     place, begin, end = tl.load(table + 1), tl.load(table + 2), tl.load(table + 3)
     if SHARED:
         return group // heads, group % heads, place.to(tl.int32), begin, end
-    return group, tl.load(table), place.to(tl.int32), begin, end
+    else:
+        return group, tl.load(table), place.to(tl.int32), begin, end
 
 
 @triton.jit
@@ -39,9 +40,10 @@ def _met(others, index, end, length, positions, TOKEN: tl.constexpr, RUN: tl.con
     if RUN:
         at = index.to(tl.int32)
         return place_of(at, length, positions, TOKEN), at, (index < end) & (at < length)
-    other = tl.load(others + index, mask=index < end, other=0)
-    at = position_of(other, length, positions, TOKEN)
-    return other, at, (index < end) & (at >= 0)
+    else:
+        other = tl.load(others + index, mask=index < end, other=0)
+        at = position_of(other, length, positions, TOKEN)
+        return other, at, (index < end) & (at >= 0)
 
 
 @triton.jit

@@ -34,22 +34,24 @@ def _tile(n, heads, LINES: tl.constexpr, SHARED: tl.constexpr):
 
 @triton.jit
 def _walk(starts, bounds, pattern_head, place, mine, positions, longest, BORDER: tl.constexpr, SHIFTED: tl.constexpr):
-    """Which lines are worked on here, where the list of each begins and ends, the offsets, and the steps to walk."""
+    """Which lines are worked on here, where the list of each begins, how long it is, the offsets, the steps to walk."""
     if SHIFTED:
-        none = place.to(tl.int64) * 0
         first = tl.load(bounds + pattern_head)
         steps = tl.load(bounds + pattern_head + 1) - first
-        return mine & is_inside(place, positions, BORDER), none, none, first, steps, steps + (2 if BORDER else 0)
-    begin = tl.load(starts + place, mask=mine, other=0)
-    end = tl.load(starts + place + 1, mask=mine, other=0)
-    mine = mine & (end - begin <= longest)
-    steps = tl.max(tl.where(mine, end - begin, 0), 0)
-    return mine, begin, end, steps * 0, steps, steps
+        none = place.to(tl.int64) * 0
+        return mine & is_inside(place, positions, BORDER), none, place, first, steps, steps + (2 if BORDER else 0)
+    else:
+        begin = tl.load(starts + place, mask=mine, other=0)
+        size = tl.load(starts + place + 1, mask=mine, other=0) - begin
+        mine = mine & (size <= longest)
+        size = tl.where(mine, size, 0).to(tl.int32)
+        steps = tl.max(size, 0)
+        return mine, begin, size, steps * 0, steps, steps
 
 
 @triton.jit
 def _met(
-    offsets, others, place, begin, end, step, steps, mine, length, positions,
+    offsets, others, place, begin, size, step, steps, mine, length, positions,
     SIGN: tl.constexpr, BORDER: tl.constexpr, TOKEN: tl.constexpr, SHIFTED: tl.constexpr,
 ):  # fmt: skip
     """The place and the position of the token that each line meets at a step, and whether it meets one."""
@@ -58,7 +60,7 @@ def _met(
         mine = mine & ((walked >= steps) | is_inside(shifted, positions, BORDER))
         other = tl.where(walked < steps, shifted, tl.where(walked == steps, 0, positions - 1))
     else:
-        mine = mine & (begin + step < end)
+        mine = step < size
         other = tl.load(others + begin + step, mask=mine, other=0)
     at = position_of(other, length, positions, TOKEN)
     return other, at, mine & (at >= 0)
@@ -73,7 +75,8 @@ def _entry_of_row(bases, starts, place, begin, step, steps, kept, SHIFTED: tl.co
         side = tl.where(walked > steps, 1, 0)
         ends = tl.load(starts + place + side, mask=kept & (walked >= steps), other=0) - side
         return tl.where(walked < steps, tl.load(bases + place, mask=kept & (walked < steps), other=0) + step, ends)
-    return begin + step
+    else:
+        return begin + step
 
 
 @triton.jit
@@ -83,7 +86,8 @@ def _entry_of_column(bases, starts, entries, place, other, begin, step, steps, k
         walked = place * 0 + step
         within = tl.load(bases + other, mask=kept & (walked < steps), other=0) + step
         return tl.where(walked < steps, within, tl.load(starts + other, mask=kept & (walked >= steps), other=0) + place)
-    return tl.load(entries + begin + step, mask=kept, other=0)
+    else:
+        return tl.load(entries + begin + step, mask=kept, other=0)
 
 
 @triton.jit
@@ -106,7 +110,9 @@ def tile_forward(
     column, first = tl.arange(0, WIDTH), example * batch_stride + head * head_stride
     place = place_of(line, length, positions, TOKEN)
     starts += pattern_head * (positions + 1)
-    mine, begin, end, begin_offsets, steps, all_steps = _walk(
+    bases += pattern_head * positions
+    bias += head * bias_stride
+    mine, begin, size, begin_offsets, steps, all_steps = _walk(
         starts, bounds, pattern_head, place, line < length, positions, longest, BORDER, SHIFTED
     )
     asking = load_rows(query + first, line, row_stride, column, d, mine)
@@ -115,13 +121,13 @@ def tile_forward(
     total, sums = tl.zeros([LINES], tl.float32), tl.zeros([LINES, WIDTH], tl.float32)
     for step in range(all_steps):
         _, at, kept = _met(
-            offsets + begin_offsets, others, place, begin, end, step, steps, mine, length, positions,
+            offsets + begin_offsets, others, place, begin, size, step, steps, mine, length, positions,
             1, BORDER, TOKEN, SHIFTED,
         )  # fmt: skip
         score = tl.sum(asking * load_rows(key + first, at, row_stride, column, d, kept), 1) * scale
         if BIASED:
-            entry = _entry_of_row(bases + pattern_head * positions, starts, place, begin, step, steps, kept, SHIFTED)
-            score += tl.load(bias + head * bias_stride + entry, mask=kept, other=0.0)
+            entry = _entry_of_row(bases, starts, place, begin, step, steps, kept, SHIFTED)
+            score += tl.load(bias + entry, mask=kept, other=0.0)
         values = load_rows(value + first, at, row_stride, column, d, kept)
         alive = survival(stream, line, at, threshold, factor, DROPS)
         top, total, sums = absorbed(top, total, sums, score, kept, values, alive)
@@ -147,7 +153,9 @@ def tile_backward_rows(
     column, first = tl.arange(0, WIDTH), example * batch_stride + head * head_stride
     place = place_of(line, length, positions, TOKEN)
     starts += pattern_head * (positions + 1)
-    mine, begin, end, begin_offsets, steps, all_steps = _walk(
+    bases += pattern_head * positions
+    bias += head * bias_stride
+    mine, begin, size, begin_offsets, steps, all_steps = _walk(
         starts, bounds, pattern_head, place, line < length, positions, longest, BORDER, SHIFTED
     )
     asking = load_rows(query + first, line, row_stride, column, d, mine)
@@ -160,7 +168,7 @@ def tile_backward_rows(
     sums = tl.zeros([LINES, WIDTH], tl.float32)
     for step in range(all_steps):
         _, at, kept = _met(
-            offsets + begin_offsets, others, place, begin, end, step, steps, mine, length, positions,
+            offsets + begin_offsets, others, place, begin, size, step, steps, mine, length, positions,
             1, BORDER, TOKEN, SHIFTED,
         )  # fmt: skip
         answering = load_rows(key + first, at, row_stride, column, d, kept)
@@ -168,8 +176,8 @@ def tile_backward_rows(
         values = load_rows(value + first, at, row_stride, column, d, kept)
         alive = survival(stream, line, at, threshold, factor, DROPS)
         if BIASED:
-            entry = _entry_of_row(bases + pattern_head * positions, starts, place, begin, step, steps, kept, SHIFTED)
-            score += tl.load(bias + head * bias_stride + entry, mask=kept, other=0.0)
+            entry = _entry_of_row(bases, starts, place, begin, step, steps, kept, SHIFTED)
+            score += tl.load(bias + entry, mask=kept, other=0.0)
         _, slope = _slopes(score, grads, values, logsum, delta, kept, alive)
         if BIASED:
             tl.store(slopes + (example * heads + head if SHARED else example) * num_kept + entry, slope, mask=kept)
@@ -192,8 +200,10 @@ def tile_backward_columns(
     column, first = tl.arange(0, WIDTH), example * batch_stride + head * head_stride
     place = place_of(line, length, positions, TOKEN)
     starts += pattern_head * (positions + 1)
+    bases += pattern_head * positions
+    bias += head * bias_stride
     row_starts += pattern_head * (positions + 1)
-    mine, begin, end, begin_offsets, steps, all_steps = _walk(
+    mine, begin, size, begin_offsets, steps, all_steps = _walk(
         starts, bounds, pattern_head, place, line < length, positions, longest, BORDER, SHIFTED
     )
     answering = load_rows(key + first, line, row_stride, column, d, mine)
@@ -203,7 +213,7 @@ def tile_backward_columns(
     key_sums, value_sums = tl.zeros([LINES, WIDTH], tl.float32), tl.zeros([LINES, WIDTH], tl.float32)
     for step in range(all_steps):
         other, at, kept = _met(
-            offsets + begin_offsets, others, place, begin, end, step, steps, mine, length, positions,
+            offsets + begin_offsets, others, place, begin, size, step, steps, mine, length, positions,
             -1, BORDER, TOKEN, SHIFTED,
         )  # fmt: skip
         asking = load_rows(query + first, at, row_stride, column, d, kept)
@@ -211,10 +221,8 @@ def tile_backward_columns(
         score = tl.sum(asking * answering, 1) * scale
         alive = survival(stream, at, line, threshold, factor, DROPS)
         if BIASED:
-            entry = _entry_of_column(
-                bases + pattern_head * positions, row_starts, entries, place, other, begin, step, steps, kept, SHIFTED
-            )
-            score += tl.load(bias + head * bias_stride + entry, mask=kept, other=0.0)
+            entry = _entry_of_column(bases, row_starts, entries, place, other, begin, step, steps, kept, SHIFTED)
+            score += tl.load(bias + entry, mask=kept, other=0.0)
         logsum = tl.load(logsums + row + at, mask=kept, other=float("inf"))
         delta = tl.load(deltas + row + at, mask=kept, other=0.0)
         weight, slope = _slopes(score, grads, values, logsum, delta, kept, alive)
