@@ -15,6 +15,7 @@ from sparsebert.tasks.items import Items, make_items
 from sparsebert.tasks.rows import ChoiceRow, Row
 from sparsebert.tasks.spans import SpanPrediction
 from sparsebert.tasks.table import find_task
+from sparsebert.training.launch import this_device
 
 _CHUNK = 512  # rows in memory at once
 _SHOWN = 5  # candidates of an answer that are written out
@@ -27,7 +28,7 @@ class Predictor:
         self.settings = open_settings(run)
         self.task = find_task(self.settings.task)
         self.tokenizer = open_tokenizer(run)
-        self.model = load_model(str(model_folder_of(run)), self.task.head)
+        self.model = load_model(str(model_folder_of(run)), self.task.head).to(this_device())
         self.model.eval()
 
     def items(self, rows: Sequence[Row]) -> Items:

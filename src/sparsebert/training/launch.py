@@ -107,7 +107,7 @@ def local_share(micro_batches: int) -> range:
 def joined(peer_timeout: float) -> Iterator[Ranks]:
     """Meet the other ranks, if torchrun started any, and part from them in good order."""
     count, rank = num_ranks(), int(os.environ.get("RANK", "0"))
-    device = _device()
+    device = this_device()
     if count == 1:
         yield Ranks(0, 1, device)
         return
@@ -130,7 +130,8 @@ def _part(watchdog: Watchdog) -> None:
     distributed.destroy_process_group()
 
 
-def _device() -> torch.device:
+def this_device() -> torch.device:
+    """Where this process computes: its GPU if there is one."""
     if not torch.cuda.is_available():
         return torch.device("cpu")
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
