@@ -9,6 +9,7 @@
     python benchmarks/attention.py --baselines        also SDPA with the pattern as a bool tensor, eager, FlexAttention
     python benchmarks/attention.py --memory           peak memory of forward and backward at n = 16384
     python benchmarks/attention.py --figure FILE.svg  speed-up against n, with the bound of memory and arithmetic
+    python benchmarks/attention.py --device cpu       on a machine with a GPU; there it runs gpu_attention.py instead
 
 CPU-time and wall medians. What each baseline runs: unmasked SDPA is torch's fused CPU kernel, forward and backward;
 with a bool tensor it stays fused (dropout or a mask that needs a gradient would make it leave that path); eager is
@@ -279,7 +280,12 @@ def main() -> None:
     parser.add_argument("--memory-of", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
+    if options.device == "cuda":
+        import gpu_attention
+
+        return gpu_attention.table(options.lengths, list(gpu_attention.TYPES), gpu_attention.ROUNDS)
     if options.isa:
         hold_to_avx2()
     torch.set_num_threads(options.threads)

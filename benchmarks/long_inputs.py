@@ -6,7 +6,8 @@
 cost: encoders of minilm's shape (6 layers, 384 wide, 12 heads), one row of n tokens: the pattern rebuilt at n, dense
 (fused SDPA), transformers' Longformer (window 16, two global tokens) and BigBird (blocks of 16, 3 random ones). They
 alternate in one process on one thread; medians of CPU time. Memory is what the process grows by at its peak during one
-forward and backward pass, each in a process of its own. New weights throughout: time does not depend on them.
+forward and backward pass, each in a process of its own. New weights throughout: time does not depend on them. Where
+there is a GPU everything runs there: medians of CUDA events, and the peak of what torch has allocated on it.
 
 quality: every condition starts from the same model and has the same steps, rows and rates at the longer length; what
 differs is the pattern: none, the learned one rebuilt, and hand-made ones built there. Resumes when called again.
@@ -23,6 +24,7 @@ from statistics import fmean, median
 
 import torch
 from encoder import structured
+from gpu_attention import milliseconds
 from torch import Tensor
 
 from sparsebert import Pattern, SparseBertConfig, SparseBertModel, patterns
@@ -35,6 +37,7 @@ SHAPE = {
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 VARIANTS = ("learned", "dense", "longformer", "big_bird")
 HAND_MADE = ("star", "log_sparse", "big_bird")
 Encoder = Callable[[Tensor], Tensor]
@@ -43,7 +46,8 @@ Encoder = Callable[[Tensor], Tensor]
 def encoder(variant: str, pattern: Pattern, length: int) -> Encoder:
     torch.manual_seed(0)
     if variant in ("learned", "dense"):
-        model = SparseBertModel(SparseBertConfig(**SHAPE, max_position_embeddings=length), add_pooling_layer=False)
+        config = SparseBertConfig(**SHAPE, max_position_embeddings=length)
+        model = SparseBertModel(config, add_pooling_layer=False).to(DEVICE)
         if variant == "learned":
             model.set_pattern(pattern.at(length))
         return lambda ids: model.train()(ids).last_hidden_state
@@ -55,8 +59,8 @@ def longformer(length: int) -> Encoder:
 
     layers = SHAPE["num_hidden_layers"]
     config = LongformerConfig(**SHAPE, attention_window=[16] * layers, max_position_embeddings=length + 2)
-    model = LongformerModel(config, add_pooling_layer=False).train()
-    is_global = torch.zeros(1, length, dtype=torch.long)
+    model = LongformerModel(config, add_pooling_layer=False).to(DEVICE).train()
+    is_global = torch.zeros(1, length, dtype=torch.long, device=DEVICE)
     is_global[:, [0, -1]] = 1
     return lambda ids: model(ids, global_attention_mask=is_global).last_hidden_state
 
@@ -65,20 +69,27 @@ def big_bird(length: int) -> Encoder:
     from transformers import BigBirdConfig, BigBirdModel
 
     config = BigBirdConfig(**SHAPE, block_size=16, num_random_blocks=3, max_position_embeddings=length)
-    model = BigBirdModel(config, add_pooling_layer=False).train()
+    model = BigBirdModel(config, add_pooling_layer=False).to(DEVICE).train()
     return lambda ids: model(ids).last_hidden_state
 
 
 def tokens(length: int) -> Tensor:
-    return torch.randint(1000, 30000, (1, length), generator=torch.Generator().manual_seed(0))
+    return torch.randint(1000, 30000, (1, length), generator=torch.Generator().manual_seed(0)).to(DEVICE)
 
 
 def seconds(run: Encoder, ids: Tensor, *, backward: bool) -> float:
+    """Of CPU time, or of the GPU between two events."""
+
+    def call() -> None:
+        with torch.set_grad_enabled(backward):
+            hidden = run(ids)
+            if backward:
+                hidden.square().mean().backward()
+
+    if DEVICE.type == "cuda":
+        return milliseconds(call, DEVICE) / 1e3
     start = time.process_time()
-    with torch.set_grad_enabled(backward):
-        hidden = run(ids)
-        if backward:
-            hidden.square().mean().backward()
+    call()
     return time.process_time() - start
 
 
@@ -124,6 +135,12 @@ def memory(variant: str, length: int, options: argparse.Namespace) -> float:
 def memory_of(variant: str, length: int, pattern: Pattern) -> None:
     run, ids = encoder(variant, pattern, length), tokens(length)
     gc.collect()
+    if DEVICE.type == "cuda":
+        held = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        seconds(run, ids, backward=True)
+        print((torch.cuda.max_memory_allocated() - held) / 2**20)
+        return
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from what is held now
     before = _kilobytes("VmRSS")
     seconds(run, ids, backward=True)
