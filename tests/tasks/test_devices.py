@@ -28,8 +28,7 @@ def test_fine_tuning_and_prediction_keep_to_one_device(builtin_data: Path, tmp_p
         assert next(predictor.model.parameters()).device == GPU
         rows = read_rows(predictor.task, builtin_data, "dev")[:2]
         assert len(list(predictor.predict(rows))) == 2
-    assert all("triton" in name for name in operations.attention)
-    assert operations.attention
+    assert len(operations.attention) == 2  # forward and backward
 
 
 @pytest.mark.parametrize("kind", ["structured", "unstructured"])

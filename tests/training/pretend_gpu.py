@@ -113,7 +113,7 @@ class _Operations(TorchDispatchMode):
     def __init__(self, marks: Marks) -> None:
         super().__init__()
         self.marks = marks
-        self.attention: set[str] = set()  # operators of this package that ran on the pretended GPU
+        self.attention: set[str] = set()  # operators of the Triton backend that ran
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -130,10 +130,10 @@ class _Operations(TorchDispatchMode):
 
     def _check(self, func: Any, args: Any, taken: list[Tensor], marked: list[bool]) -> None:
         name = str(func)
-        if name.startswith("sparsebert."):
+        if name.startswith("sparsebert.attention"):
+            raise WrongDeviceError(f"{name} runs on the CPU and was given tensors on cuda:0")
+        if name.startswith("sparsebert.triton"):
             self.attention.add(name)
-            if "triton" not in name:
-                raise WrongDeviceError(f"{name} runs on the CPU and was given tensors on cuda:0")
         if func in _MAY_MIX:
             return
         if func in _INDEXED:

@@ -23,7 +23,7 @@ pytestmark = [needs_triton, pytest.mark.usefixtures("interpreted")]
 
 def test_pretraining_evaluates_saves_and_resumes_on_one_device(tmp_path: Path) -> None:
     with pretended_gpu() as operations:
-        objective, config = small_pretraining(), short_fit(num_steps=1)
+        objective, config = small_pretraining(), short_fit(num_steps=1, warmup_steps=0)
         fit(objective, config, tmp_path)
         assert objective.device == GPU
         (tmp_path / "result.json").unlink()
