@@ -174,8 +174,9 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
     if grad is None:
         return (None,) * 9
-    grads = _attention_backward(grad, *ctx.saved_tensors, *ctx.settings)
-    grad_bias = None if ctx.saved_tensors[3] is None else grads[3]
+    saved = ctx.saved_tensors  # asked for once: a checkpointed layer makes them again at the first request alone
+    grads = _attention_backward(grad, *saved, *ctx.settings)
+    grad_bias = None if saved[3] is None else grads[3]
     return (*grads[:3], grad_bias, None, None, None, None, None)
 
 
