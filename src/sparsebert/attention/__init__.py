@@ -1,6 +1,7 @@
 """One operation, many backends.
 
 attend() -> checked Inputs -> reference (the oracle) | sdpa (dense) | gated (soft, learnable)
+                              | sparse (C++, CPUs) | triton, flex (GPUs)
 """
 
 from sparsebert.attention.dispatch import BACKENDS, Choice, attend, choose

@@ -30,7 +30,7 @@ def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
     if query.dtype not in DTYPES:
         raise AttentionError(f"query is {query.dtype}; backend 'sparse' takes float16, bfloat16, float32 and float64")
     if query.device.type != "cpu":
-        raise AttentionError(f"query is on {query.device}; backend 'sparse' runs on the CPU, so use 'flex' or 'sdpa'")
+        raise AttentionError(f"query is on {query.device}; backend 'sparse' runs on the CPU, so use 'triton' or 'sdpa'")
     if is_forward_mode(inputs):
         raise AttentionError(
             "backend 'sparse' has no forward-mode derivative; use backend='reference', or reverse mode"
