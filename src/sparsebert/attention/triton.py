@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sparsebert import patterns
-from sparsebert.attention.inputs import Inputs
+from sparsebert.attention.inputs import Inputs, is_forward_mode
 from sparsebert.attention.triton_index import find, name_of
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
@@ -43,6 +43,10 @@ def obstacle(query: Tensor) -> str | None:
 def attend_triton(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
     if inputs.gate is not None:
         raise AttentionError("backend 'triton' takes no gate; use backend='gated', or a bias per kept entry")
+    if is_forward_mode(inputs):
+        raise AttentionError(
+            "backend 'triton' has no forward-mode derivative; use backend='reference', or reverse mode"
+        )
     reason = obstacle(inputs.query)
     if reason is not None:
         raise AttentionError(
