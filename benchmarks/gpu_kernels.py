@@ -2,11 +2,11 @@
 
     python benchmarks/gpu_kernels.py                          the table of docs/gpu.md
     python benchmarks/gpu_kernels.py --targets 80 --sizes 64  some of it
-    python benchmarks/gpu_kernels.py --json FILE              every compiled kernel, with its instructions counted
+    python benchmarks/gpu_kernels.py --json FILE              every compiled kernel by itself
 
 What is compiled is what forward and backward launch: their launches are recorded instead of run, and each kernel is
-specialised as Triton's own launcher would. Registers, stack (spills) and shared memory are read from the binary with
-cuobjdump, instructions of the innermost loop from its disassembly.
+specialised as Triton's own launcher would. Registers and stack (spills) are read from the binary with cuobjdump, the
+shared memory from what the launcher would ask for.
 """
 
 import argparse
@@ -70,8 +70,8 @@ def launches(pattern: Pattern, size: int, dtype: torch.dtype, everything: bool) 
     yield from found.values()
 
 
-def compiled(launch: Launch, target: int) -> bytes:
-    """The binary that a launch would run on a GPU of this target."""
+def compiled(launch: Launch, target: int) -> Any:
+    """The kernel, with its binary, that a launch would run on a GPU of this target."""
     kernel, arguments, options = launch
     gpu = GPUTarget("cuda", target, 32)
     backend = make_backend(gpu)
@@ -79,19 +79,19 @@ def compiled(launch: Launch, target: int) -> bytes:
     bound, specialization, _ = bind(**arguments, **options)
     parsed, signature, constants, attributes = kernel._pack_args(backend, options, bound, specialization, options)
     source = ASTSource(kernel, signature, constants, attributes)
-    return triton.compile(source, target=gpu, options=parsed.__dict__).asm["cubin"]
+    return triton.compile(source, target=gpu, options=parsed.__dict__)
 
 
-def usage(cubin: bytes) -> dict[str, Any]:
-    """Registers, spilled bytes, shared memory, and the instructions of the innermost loop."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        text = _cuobjdump("--dump-resource-usage", file.name)
-        listing = _cuobjdump("-sass", file.name)
-    numbers = dict(re.findall(r"(REG|STACK|SHARED|LOCAL):(\d+)", text))
-    taken = {name.lower(): int(value) for name, value in numbers.items()}
-    return taken | {"loop": dict(Counter(innermost_loop(listing)))}
+def usage(kernel: Any) -> dict[str, int]:
+    """Registers and spilled bytes of the binary, and the shared memory that a launch asks for."""
+    text = _cuobjdump("--dump-resource-usage", kernel)
+    numbers = dict(re.findall(r"(REG|STACK):(\d+)", text))
+    return {name.lower(): int(value) for name, value in numbers.items()} | {"shared": kernel.metadata.shared}
+
+
+def instructions(kernel: Any) -> Counter[str]:
+    """The instructions of one step of a tile's walk, by name."""
+    return Counter(innermost_loop(_cuobjdump("-sass", kernel)))
 
 
 def innermost_loop(listing: str) -> list[str]:
@@ -108,8 +108,11 @@ def innermost_loop(listing: str) -> list[str]:
     return [name for at, name, _ in lines if begin <= int(at, 16) <= end]
 
 
-def _cuobjdump(*arguments: str) -> str:
-    return subprocess.run([str(CUOBJDUMP), *arguments], check=True, capture_output=True, text=True).stdout
+def _cuobjdump(what: str, kernel: Any) -> str:
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(kernel.asm["cubin"])
+        file.flush()
+        return subprocess.run([str(CUOBJDUMP), what, file.name], check=True, capture_output=True, text=True).stdout
 
 
 def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:

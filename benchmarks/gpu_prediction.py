@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from attention import HEADS, ROWS, SIZE, structured
-from gpu_kernels import compiled, kinds, launches, usage
+from gpu_kernels import compiled, instructions, kinds, launches
 
 from sparsebert.attention.triton_index import PIECE
 from sparsebert.attention.triton_launch import TILE
@@ -59,8 +59,9 @@ def steps_of_kernels(dtype: str) -> dict[str, dict[str, float]]:
     """Instructions a warp issues and bytes a tile loads in one step, by kernel."""
     found = {}
     for launch in launches(kinds()["offsets"], SIZE, TYPES[dtype], everything=False):
-        name, loop = launch[0].__name__, usage(compiled(launch, 80))["loop"]
+        name = launch[0].__name__
         if "tile" in name:
+            loop = instructions(compiled(launch, 80))
             found[name] = {"instructions": sum(loop.values()), "bytes": WARPS * 32 * _loaded(loop)}
     return found
 

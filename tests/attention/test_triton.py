@@ -156,7 +156,7 @@ def assert_equals_the_oracle(whole: Whole) -> None:
 @needs_kernel
 @pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "short_pieces")
-@settings(max_examples=number_of_cases(8), suppress_health_check=list(HealthCheck))
+@settings(max_examples=number_of_cases(5), suppress_health_check=list(HealthCheck))
 @given(whole_cases())
 def test_triton_equals_the_oracle_forward_and_backward(whole: Whole) -> None:
     assert_equals_the_oracle(whole)

@@ -2,7 +2,7 @@
 
 A piece is a stretch of one row or column: entries of its list, or (RUN) positions, where the line is a border that
 meets everyone. Each leaves a partial result, put together in the order of the pieces, so the bits are the same
-each time. No line waits for another, and no border row is the last to end.
+each time, and no program walks more than a piece.
 """
 
 import triton
