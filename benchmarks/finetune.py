@@ -8,6 +8,7 @@ is how this package batches. Resumes: finished runs are read from --out.
 """
 
 import argparse
+import dataclasses
 import json
 import os
 import statistics
@@ -23,12 +24,11 @@ WAYS = ("ours", "trainer", "trainer, grouped")
 
 
 def ours(config: Any, out: Path) -> dict[str, float]:
-    from sparsebert.tasks.finetune import prepare
     from sparsebert.training import fit
 
     settings = {"checkpoint_every": 10**6, "epsilon": 1e-8}
     clock = time.process_time()
-    prepared = prepare(config, out, fit_settings=settings)
+    prepared = dataclasses.replace(config, fit=settings).prepare(out)
     ready = time.process_time()
     result = fit(prepared.objective, prepared.config, out, settings=prepared.settings)
     done = time.process_time()
@@ -47,7 +47,7 @@ def theirs(config: Any, out: Path, *, grouped: bool) -> dict[str, float]:
     from transformers import TrainingArguments as Arguments
 
     from sparsebert.model.sources import model_folder
-    from sparsebert.tasks.finetune import data_folder, load_rows
+    from sparsebert.tasks.loading import data_folder, load_rows
     from sparsebert.tasks.metrics import scores
     from sparsebert.tasks.objective import main_score
     from sparsebert.tasks.table import find_task
@@ -99,10 +99,10 @@ def one(arguments: argparse.Namespace) -> None:
     """One run; its figures as JSON beside its folder."""
     import torch
 
-    from sparsebert.tasks.config import FinetuneConfig
+    from sparsebert.runs import FinetuneRun
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    config = FinetuneConfig(
+    config = FinetuneRun(
         arguments.one,
         arguments.data,
         arguments.model,

@@ -26,11 +26,10 @@ from typing import Any
 from recipes import held_out_loss
 
 from sparsebert import Pattern, patterns
-from sparsebert.cli.pretraining_run import resolve, train
 from sparsebert.files import read_json
 from sparsebert.importance.saved import load_importance
+from sparsebert.runs import ImportanceRun, PretrainRun, Run, SearchRun
 from sparsebert.text import TokenStore
-from sparsebert.training.gate_runs import GateRun, run_gate
 from sparsebert.training.progress import for_this_terminal
 
 HEADS = 12
@@ -68,25 +67,17 @@ class Comparison:
         return self.out / f"seed-{self.seed}"
 
     def adapt(self, start: Path, pattern: Path | None, steps: int, rate: float, out: Path) -> Path:
-        given = {"model": str(start), "num_steps": steps, "learning_rate": rate, "out": out, **self.common}
-        run = resolve(given if pattern is None else {**given, "pattern": str(pattern)}, None, dict(FIT))
+        under = None if pattern is None else str(pattern)
+        run = PretrainRun(model=str(start), steps=steps, learning_rate=rate, pattern=under, fit=FIT, **self.common)
         if not (out / "result.json").exists():
-            train(run)
+            run.make(out, for_this_terminal(f"{self.seed} {out.name}"))
             shutil.rmtree(out / "checkpoints", ignore_errors=True)  # optimiser states of dozens of finished runs
         return out / "model"
 
-    def gate(self, kind: str, out: Path, sparsity: float | None = None) -> Path:
-        run = GateRun(
-            kind=kind,
-            model=str(self.out / "base" / "model"),
-            steps=self.first_steps,
-            learning_rate=FIRST_RATE,
-            sparsity=sparsity,
-            fit=FIT,
-            **self.common,
-        )
+    def learn(self, kind: type[Run], out: Path, **settings: Any) -> Path:
+        start = {"model": str(self.out / "base" / "model"), "steps": self.first_steps, "learning_rate": FIRST_RATE}
         if not (out / "result.json").exists():
-            run_gate(run, out, for_this_terminal(f"{self.seed} {out.name}"))
+            kind(**start, fit=FIT, **settings, **self.common).make(out, for_this_terminal(f"{self.seed} {out.name}"))
         return out
 
     def run(self, name: str) -> dict[str, Path]:
@@ -102,10 +93,10 @@ class Comparison:
             pattern.save(files[condition])
             first = self.adapt(base, files[condition], self.first_steps, FIRST_RATE, folder / f"{condition}-first")
             self.adapt(first, files[condition], self.second_steps, SECOND_RATE, folder / condition)
-        found = self.gate("structured", folder / "search", sparsity=hand_made.sparsity)
+        found = self.learn(SearchRun, folder / "search", sparsity=hand_made.sparsity)
         files["learned"] = found / "pattern.safetensors"
         self.adapt(found / "model", files["learned"], self.second_steps, SECOND_RATE, folder / "learned")
-        importance = self.gate("soft", self.folder / "importance")
+        importance = self.learn(ImportanceRun, self.folder / "importance")
         files["two-stage"] = folder / "two-stage.safetensors"
         patterns.prune(load_importance(importance), hand_made.sparsity).save(files["two-stage"])
         self.adapt(importance / "model", files["two-stage"], self.second_steps, SECOND_RATE, folder / "two-stage")

@@ -170,28 +170,27 @@ def quality(options: argparse.Namespace) -> None:
 
 
 def adapted_loss(name: str, pattern: Pattern | None, seed: int, options: argparse.Namespace) -> float:
-    from sparsebert.cli.pretraining_run import resolve, train
-    from sparsebert.files import read_json
+    from sparsebert.runs import PretrainRun
 
     out = Path(options.out) / f"{name}-{seed}"
-    given = {
-        "model": options.model,
-        "corpus": Path(options.corpus),
-        "num_steps": options.steps,
-        "length": options.length,
-        "batch_size": options.rows,
-        "learning_rate": options.learning_rate,
-        "seed": seed,
-        "num_held_out": 24,
-        "out": out,
-    }
+    path = None
     if pattern is not None:
         path = Path(options.out) / "patterns" / f"{name}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
         pattern.save(path)
-        given["pattern"] = str(path)
-    train(resolve(given, None, {"micro_batches": 1, "checkpoint_every": 1000, "keep_checkpoints": 1}))
-    return float(read_json(out / "result.json")["metrics"]["mlm_loss"])
+    run = PretrainRun(
+        model=options.model,
+        corpus=Path(options.corpus),
+        steps=options.steps,
+        length=options.length,
+        batch_size=options.rows,
+        learning_rate=options.learning_rate,
+        seed=seed,
+        num_held_out=24,
+        pattern=None if path is None else str(path),
+        fit={"micro_batches": 1, "checkpoint_every": 1000, "keep_checkpoints": 1},
+    )
+    return float(run.make(out).fields["metrics"]["mlm_loss"])
 
 
 def main() -> None:

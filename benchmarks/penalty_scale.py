@@ -13,8 +13,8 @@ import torch
 from sparsebert import gates
 from sparsebert.model import detach
 from sparsebert.text import prepare_corpus
+from sparsebert.training.gated import Gated
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
-from sparsebert.training.search import SearchObjective
 from sparsebert.training.starting_points import load_for_corpus
 
 ROWS, LENGTH, BATCHES = 8, 128, 12
@@ -36,7 +36,7 @@ def trained(model: str, steps: int, folder: Path) -> PretrainingObjective:
 
 def equal_penalties(objective: PretrainingObjective, gate: gates.Structured | gates.Unstructured) -> list[float]:
     """Quantiles 0.1, 0.5, 0.9 and 0.99, over units, of the lambda whose gradient is that of the loss."""
-    search = SearchObjective(objective, gate, seed=0).train()
+    search = Gated(objective, gate, seed=0).train()
     gradients = []
     for batch in range(BATCHES):
         search.zero_grad()

@@ -15,8 +15,8 @@ import torch
 from sparsebert import Pattern, patterns
 from sparsebert.batches import PretrainingBatches
 from sparsebert.model import load_model, running
+from sparsebert.runs import ImportanceRun, SearchRun
 from sparsebert.text import TokenStore
-from sparsebert.training.gate_runs import GateRun, run_gate
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.progress import for_this_terminal
 
@@ -62,15 +62,15 @@ def main() -> None:
     asked = parser.parse_args()
     store, length, rows = TokenStore.open(asked.corpus), asked.length, asked.rows
     common: dict[str, Any] = {"corpus": asked.corpus, "length": length, "batch_size": rows, "seed": asked.seed}
-    base = GateRun(kind="attention", model=asked.model, steps=asked.base_steps, learning_rate=2e-4, **common)
-    run_gate(base, asked.out / "base", for_this_terminal("base"))
+    base = ImportanceRun(kind="attention", model=asked.model, steps=asked.base_steps, learning_rate=2e-4, **common)
+    base.make(asked.out / "base", for_this_terminal("base"))
     searched: dict[str, Pattern] = {}
     for name, recipe in RECIPES.items():
-        run = GateRun(
+        run = SearchRun(
             model=str(asked.out / "base" / "model"), steps=asked.steps, sparsity=asked.sparsity, **common, **recipe
         )
         folder = asked.out / name.replace(",", "").replace(" ", "-").replace("'", "")
-        run_gate(run, folder, for_this_terminal(name))
+        run.make(folder, for_this_terminal(name))
         searched[name] = Pattern.load(folder / "pattern.safetensors")
     heads = next(iter(searched.values())).heads
     handmade = {

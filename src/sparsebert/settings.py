@@ -235,9 +235,12 @@ def _parts(kind: Any) -> tuple[Any, list[Range]]:
 
 
 def _comments(owner: Callable[..., Any]) -> dict[str, str]:
-    """The comment behind each field or parameter, where the source is at hand."""
-    try:
-        source = inspect.getsource(owner)
-    except (OSError, TypeError):
-        return {}
-    return dict(re.findall(r"^ +(\w+): [^#\n]*?  # (.+)$", source, re.MULTILINE))
+    """The comment behind each field, inherited ones too, or parameter, where the source is at hand."""
+    found: dict[str, str] = {}
+    for one in reversed(getattr(owner, "__mro__", (owner,))):
+        try:
+            source = inspect.getsource(one)
+        except (OSError, TypeError):
+            continue
+        found |= re.findall(r"^ +(\w+): [^#\n]*?  # (.+)$", source, re.MULTILINE)
+    return found

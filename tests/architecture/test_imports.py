@@ -22,6 +22,7 @@ ORDER = [
     "importance",
     "training",
     "tasks",
+    "runs",
     "studies",
     "report",
     "cli",

@@ -7,8 +7,8 @@ import typer
 
 if TYPE_CHECKING:
     from sparsebert.importance.categories import CategoryTable
+    from sparsebert.runs import Run
     from sparsebert.training import Result
-    from sparsebert.training.gate_runs import GateRun
 
 
 def demo(
@@ -33,18 +33,25 @@ def demo(
     """
     from sparsebert.cli.options import require_folder, say_what_happens
     from sparsebert.files import write_atomic
+    from sparsebert.gates import Structured
     from sparsebert.importance.categories import tabulate
     from sparsebert.importance.saved import load_importance
+    from sparsebert.runs import ImportanceRun, SearchRun
     from sparsebert.text import prepare_corpus
     from sparsebert.training.starting_points import shape_of
 
     require_folder(out)
     shape_of(model)  # refuses a model that is not there
     say_what_happens()
-    common = {"corpus": out / "corpus", "length": length, "batch_size": batch_size, "seed": seed}
-    learning = _run_of(kind="soft", model=model, steps=importance_steps, **common)
+    # One process on one machine: nothing is gained by cutting its batches. A checkpoint holds 400 MB, so not too often.
+    fit = {"micro_batches": 1, "checkpoint_every": 50, "keep_checkpoints": 1}
+    common: dict[str, Any] = {"corpus": out / "corpus", "length": length, "batch_size": batch_size, "seed": seed}
+    common |= {"num_held_out": 6, "fit": fit}
+    # Both runs are described before the first begins: the second must not fail after minutes of the first.
+    learning = ImportanceRun(model=model, steps=importance_steps, **common)
     start = str(out / "importance" / "model")
-    searching = _run_of(kind="structured", model=start, steps=search_steps, sparsity=sparsity, **common)
+    searching = SearchRun(model=start, steps=search_steps, sparsity=sparsity, **common)
+    Structured(length, 1, sparsity=sparsity)  # refuses a sparsity that its border leaves no room for
     typer.echo("1/3 text: the documentation that comes with Python, as tokens")
     prepare_corpus(["builtin:python-docs"], out / "corpus", model="minilm" if model.startswith("scratch:") else model)
     typer.echo(f"2/3 importance: a soft gate on every entry, {importance_steps} steps")
@@ -58,24 +65,10 @@ def demo(
     typer.echo(f"report: {out / 'report.md'}, pattern: {out / 'search' / 'pattern.safetensors'}")
 
 
-def _run_of(**given: Any) -> "GateRun":
-    """Both runs are described before the first begins: the second must not fail after minutes of the first."""
-    from sparsebert.gates import Structured
-    from sparsebert.training.gate_runs import resolve
+def _run(run: "Run", out: Path) -> "Result":
+    from sparsebert.training import for_this_terminal
 
-    # One process on one machine: nothing is gained by cutting its batches. A checkpoint holds 400 MB, so not too often.
-    others = {"micro_batches": 1, "checkpoint_every": 50, "keep_checkpoints": 1, "num_held_out": 6}
-    run = resolve(given, others)
-    if run.is_search:
-        Structured(run.length, 1, sparsity=run.sparsity)  # refuses a sparsity that its border leaves no room for
-    return run
-
-
-def _run(run: "GateRun", out: Path) -> "Result":
-    from sparsebert.training.gate_runs import run_gate
-    from sparsebert.training.progress import for_this_terminal
-
-    return run_gate(run, out, for_this_terminal(out.name))
+    return run.make(out, for_this_terminal(out.name))
 
 
 def _found_in_words(fields: dict[str, Any]) -> str:

@@ -1,15 +1,13 @@
 """`sparsebert finetune`: train a task under a pattern, score it, and save a model that transformers opens."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from sparsebert.errors import ConfigError
-
-if TYPE_CHECKING:
-    from sparsebert.tasks.config import FinetuneConfig
 
 _TASKS = "mnli, qqp, qnli, sst2, cola, stsb, mrpc, rte, swag, squad1 or squad2"
 
@@ -92,43 +90,24 @@ def finetune(
     }
     if grid and (learning_rate is not None or weight_decay is not None):
         raise ConfigError("--grid tries learning rates and weight decays of its own; leave out yours, or --grid")
-    from sparsebert.cli.options import require_folder, say_what_happens
-    from sparsebert.training import is_main
+    from sparsebert.cli.options import command_line, options_of, read_settings, require_folder, say_what_happens
+    from sparsebert.runs import FinetuneRun
+    from sparsebert.runs.repeats import repeated
+    from sparsebert.training import for_this_terminal, is_main
 
     require_folder(out)
     say_what_happens()
-    config, fit_settings = _configured({"task": task, "data": data, "model": model, **given}, set_)
-    result = _run(config, fit_settings, pattern, out, seeds=seeds, grid=grid)
+    options = options_of(finetune, num_epochs="--epochs")
+    settings = {"task": task, "data": data, "model": model, "pattern": pattern, **given}
+    run = FinetuneRun.read(settings | read_settings(set_, FinetuneRun.known(), options)).resolved()
+
+    def make(one: FinetuneRun, folder: Path) -> Mapping[str, Any]:
+        one = replace(one, command=command_line("finetune", one, options))
+        return one.make(folder, for_this_terminal(f"{one.task} in {folder.name}")).fields
+
+    result = repeated(run, range(seed, seed + seeds), out, make, grid=grid)
     if is_main():
         _show(result, out, json)
-
-
-def _configured(given: dict[str, Any], pairs: list[str] | None) -> "tuple[FinetuneConfig, dict[str, Any]]":
-    """The run's configuration; what `--set` names goes to it or to the training loop."""
-    from sparsebert.cli.options import options_of
-    from sparsebert.cli.task_settings import read_task_settings
-    from sparsebert.tasks.config import FinetuneConfig
-
-    of_run, of_loop = read_task_settings(pairs, options_of(finetune, num_epochs="--epochs"), given)
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return FinetuneConfig(**(chosen | of_run)).resolved(), of_loop
-
-
-def _run(
-    config: "FinetuneConfig", fit_settings: dict[str, Any], pattern: str | None, out: Path, *, seeds: int, grid: bool
-) -> Mapping[str, Any]:
-    from sparsebert.tasks.finetune import finetune as run_one
-    from sparsebert.tasks.repeats import run_grid, run_seeds
-    from sparsebert.training import for_this_terminal
-
-    def run(setting: "FinetuneConfig", folder: Path) -> Mapping[str, Any]:
-        watcher = for_this_terminal(f"{setting.task} in {folder.name}")
-        return run_one(setting, folder, pattern=pattern, fit_settings=fit_settings, progress=watcher).fields
-
-    numbers = list(range(config.seed, config.seed + seeds))
-    if grid:
-        return run_grid(config, numbers, out, run)
-    return run(config, out) if seeds == 1 else run_seeds(config, numbers, out, run)
 
 
 def _show(result: Mapping[str, Any], out: Path, json: bool) -> None:
@@ -151,7 +130,7 @@ def _check(task: str, data: str, json: bool) -> None:
     from tempfile import TemporaryDirectory
 
     from sparsebert.files import canonical_json
-    from sparsebert.tasks.finetune import data_folder
+    from sparsebert.tasks.loading import data_folder
     from sparsebert.tasks.reading import check_data
     from sparsebert.tasks.table import find_task
 

@@ -44,9 +44,8 @@ def importance(
     """
     from sparsebert.cli.options import options_of, read_settings, require_folder, say_what_happens
     from sparsebert.errors import ConfigError
-    from sparsebert.training.gate_runs import resolve, run_gate, run_settings
-    from sparsebert.training.launch import is_main
-    from sparsebert.training.progress import for_this_terminal
+    from sparsebert.runs import ImportanceRun
+    from sparsebert.training import for_this_terminal, is_main
 
     if method not in ("gate", "attention"):
         raise ConfigError(f"--method is {method!r}; expected gate or attention")
@@ -61,12 +60,12 @@ def importance(
         "seed": seed,
     }
     options = options_of(importance, num_steps="--steps", kind="--method")
-    run = resolve(given, read_settings(set_, run_settings(), options))
+    run = ImportanceRun.read({**given, **read_settings(set_, ImportanceRun.known(), options)})
     require_folder(out)
     if beside is not None:
         _check_beside(beside, method)
     say_what_happens()
-    run_gate(run, out, for_this_terminal("importance") if is_main() else None)
+    run.make(out, for_this_terminal("importance") if is_main() else None)
     if is_main():
         _report(out, beside, seed)
 

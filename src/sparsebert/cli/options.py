@@ -3,16 +3,15 @@
 import inspect
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from typer.models import ArgumentInfo, OptionInfo
 
 from sparsebert.errors import ConfigError, FileError
 from sparsebert.settings import Declared, refuse_unknown
-
-if TYPE_CHECKING:
-    from sparsebert.patterns import Pattern
+from sparsebert.tasks.config import FinetuneConfig
 
 
 def read_settings(
@@ -52,6 +51,23 @@ def options_of(command: Callable[..., Any], **others: str) -> dict[str, str]:
     return flags
 
 
+def command_line(command: str, run: Any, options: Mapping[str, str]) -> str:
+    """The command that makes a task's run again: what is always said, and what differs from a plain run."""
+    plain = FinetuneConfig(run.task, run.data, run.model).resolved()
+    task = run.task if command == "finetune" else f"--task {run.task}"
+    words = [f"sparsebert {command} {task} --data {run.data} --model {run.model}"]
+    for one in fields(run):
+        value = getattr(run, one.name)
+        default = getattr(plain, one.name, None if one.default is MISSING else one.default)
+        if one.name in run.PARTS:
+            words += [f"--set {name}={inner}" for name, inner in value.items()]
+        elif value not in (default, None) and one.name not in ("task", "data", "model", "command"):
+            shown = value if isinstance(value, str | int | float) else "pattern.safetensors"
+            flag = options.get(one.name)
+            words.append(f"--set {one.name}={shown}" if flag is None else flag if value is True else f"{flag} {shown}")
+    return " ".join(words) + " --out RUN"
+
+
 def say_what_happens() -> None:
     """What the library has to say (positions were extended, a head is new) goes to the terminal, of one rank."""
     from sparsebert.training.launch import is_main
@@ -77,18 +93,6 @@ def require_file(path: Path | None, option: str = "--out") -> None:
     blocked = next((one for one in path.parents if one.exists() and not one.is_dir()), None)
     if blocked is not None:
         raise FileError(f"{blocked} is a file, so {option} {path} cannot be written; choose another name")
-
-
-def find_pattern(name: str, length: int, heads: int = 1, **arguments: Any) -> "Pattern":
-    """A saved file (brought to the length by its rule where it is another), or a builder's name."""
-    from sparsebert.patterns import Pattern, named
-
-    if not Path(name).is_file():
-        return named(name, length, heads, **arguments)
-    if arguments:
-        raise ConfigError(f"{name} is a saved pattern; {', '.join(arguments)} would only apply to a builder's name")
-    pattern = Pattern.load(name)
-    return pattern if pattern.length == length else pattern.at(length)
 
 
 def builder_arguments(name: str, prefix: str = "") -> dict[str, Declared]:

@@ -62,17 +62,17 @@ def _check_paths(out: Path | None, figure: Path | None) -> None:
 
 
 def _build(name: str, length: int | None, heads: int | None, seed: int | None, pairs: list[str] | None) -> "Pattern":
-    from sparsebert.cli.options import builder_arguments, find_pattern, options_of, read_settings
+    from sparsebert.cli.options import builder_arguments, options_of, read_settings
     from sparsebert.errors import PatternError
-    from sparsebert.patterns import Pattern
+    from sparsebert.patterns import Pattern, find
 
     if Path(name).is_file():
         if seed is not None or heads is not None or pairs:
             raise PatternError(f"{name} is a saved pattern; --heads, --seed and --set only apply to a builder's name")
-        return find_pattern(name, Pattern.load(name).length if length is None else length)
+        return find(name, Pattern.load(name).length if length is None else length)
     arguments = read_settings(pairs, builder_arguments(name), options_of(pattern))
     arguments |= {} if seed is None else {"seed": seed}
-    return find_pattern(name, 128 if length is None else length, 1 if heads is None else heads, **arguments)
+    return find(name, 128 if length is None else length, 1 if heads is None else heads, **arguments)
 
 
 def _as_json(pattern: "Pattern", name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from sparsebert.cli.pretraining_run import PretrainingRun
+    from sparsebert.runs import PretrainRun
 
 
 def pretrain(
@@ -55,42 +55,87 @@ def pretrain(
 
     sparsebert pretrain --recipe paper --dry-run --device-flops 5e13 --devices 8
     """
-    from sparsebert.cli.options import options_of, read_settings
-    from sparsebert.cli.pretraining_run import describe, resolve, run_settings, train
+    from sparsebert.cli.options import builder_arguments, options_of, read_settings
     from sparsebert.errors import ConfigError
+    from sparsebert.runs.pretrain import PATTERN, PretrainRun, recipe_settings
 
     given: dict[str, Any] = {
         "model": model,
         "corpus": corpus,
-        "out": out,
         "pattern": pattern,
-        "num_steps": steps,
+        "steps": steps,
         "length": length,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
         "seed": seed,
     }
-    chosen = {name: value for name, value in given.items() if value is not None}
     is_built = pattern is not None and not Path(pattern).is_file()
     for pair in set_ or []:
-        if pair.startswith("pattern.") and not is_built:
+        if pair.startswith(PATTERN) and not is_built:
             raise ConfigError(f"--set was given {pair!r}, but --pattern names no builder that it could apply to")
-    others = read_settings(set_, run_settings(pattern), options_of(pretrain, num_steps="--steps"))
-    run = resolve(chosen, recipe, others)
+    known = PretrainRun.known() | (builder_arguments(str(pattern), PATTERN) if is_built else {})
+    others = read_settings(set_, known, options_of(pretrain, num_steps="--steps"))
+    chosen = {name: value for name, value in given.items() if value is not None} | others
+    if recipe is not None:
+        chosen = recipe_settings(recipe, chosen) | chosen
+    for name in ("model", "steps"):
+        if name not in chosen:
+            raise ConfigError(f"--{name} is missing; give it, or a --recipe that has it")
+    run = PretrainRun.read(chosen)
     if dry_run:
-        typer.echo("\n".join(describe(run, device_flops, devices or 1)))
+        typer.echo("\n".join(_description(run, device_flops, devices or 1)))
         return
     only_dry = {"--device-flops": device_flops, "--devices": devices, "vocab_size": others.get("vocab_size")}
     for name, value in only_dry.items():
         if value is not None:
             raise ConfigError(f"{name} was given without --dry-run; it is for the estimate alone, so leave it out")
-    _echo_result(run, train(run))
+    _train(run, out)
 
 
-def _echo_result(run: "PretrainingRun", fields: dict[str, Any] | None) -> None:
-    if fields is not None:
+def _train(run: "PretrainRun", out: Path | None) -> None:
+    from sparsebert.cli.options import require_folder, say_what_happens
+    from sparsebert.errors import ConfigError
+    from sparsebert.training import for_this_terminal, is_main
+
+    if out is None:
+        raise ConfigError("--out is missing; name the run folder to write, or to resume")
+    if run.corpus is None:
+        raise ConfigError("--corpus is missing; make one with: sparsebert prepare FILE --model MODEL --out CORPUS")
+    require_folder(out)
+    say_what_happens()
+    fields = run.make(out, for_this_terminal("pretrain") if is_main() else None).fields
+    if is_main():
         metrics = fields["metrics"]
         typer.echo(
-            f"{run.out}: {fields['steps']} steps, held-out MLM loss {metrics['mlm_loss']:.4f}, "
+            f"{out}: {fields['steps']} steps, held-out MLM loss {metrics['mlm_loss']:.4f}, "
             f"MLM accuracy {metrics['mlm_accuracy']:.1%}, NSP accuracy {metrics['nsp_accuracy']:.1%}"
         )
+
+
+def _description(run: "PretrainRun", device_flops: float | None, devices: int) -> list[str]:
+    """The run in words, and its cost on given hardware."""
+    from sparsebert.training.recipes import cost_of, measured_flops
+
+    shape, config = run.model_shape(), run.fit_config()
+    vocab_size = shape.get("vocab_size", run.vocab_size) or run.store().vocab_size
+    per_device = measured_flops() if device_flops is None else device_flops
+    pattern = run.found_pattern(int(shape["num_attention_heads"]))
+    cost = cost_of(
+        shape,
+        vocab_size=vocab_size,
+        length=run.length,
+        batch_size=run.batch_size,
+        num_steps=run.steps,
+        flops_per_second=per_device * devices,
+        density=1.0 if pattern is None else 1.0 - pattern.sparsity,
+    )
+    told = "measured here with matrix products, an upper bound" if device_flops is None else "as given"
+    return [
+        f"{run.model}: {shape['num_hidden_layers']} layers, width {shape['hidden_size']}, "
+        f"{vocab_size:,} words, length {run.length}, attention density {cost.density:.3f}",
+        f"batch {run.batch_size}, {run.steps:,} steps, {cost.tokens:.3g} tokens; AdamW {run.learning_rate:g}, "
+        f"{config.warmup_steps:,} warm-up steps, decay {run.weight_decay:g}, "
+        f"dropout {'as in the model' if run.dropout is None else run.dropout}",
+        f"{cost.flops:.3g} operations; at {per_device:.3g} a second on each of {devices} (rate {told}): "
+        f"{cost.days:,.1f} days",
+    ]

@@ -1,7 +1,7 @@
 """`sparsebert prune`: a two-stage pattern from an importance run."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,20 +19,15 @@ def prune(
 
     sparsebert prune importance --sparsity 0.9 --out pruned.safetensors
     """
-    from sparsebert import patterns
     from sparsebert.cli.options import require_file
     from sparsebert.errors import ConfigError
-    from sparsebert.importance.saved import load_importance
+    from sparsebert.runs import PruneRun
 
     if seed is not None and not random:
         raise ConfigError("--seed was given without --random; pruning by importance draws nothing, so leave it out")
     require_file(out)
-    values = load_importance(run)
-    heads, length, _ = values.shape
-    if random:
-        pruned = patterns.random(length, heads, sparsity=sparsity, seed=seed or 0)
-    else:
-        pruned = patterns.prune(values, sparsity)
+    method: Literal["p", "random"] = "random" if random else "p"
+    pruned = PruneRun(sparsity=sparsity, method=method, importance=run, seed=seed or 0).pattern()
     pruned.save(out)
     how = "at random" if random else "by importance"
-    typer.echo(f"{out}: {heads} heads, length {length}, pruned {how} to {pruned.sparsity:.3%} sparse")
+    typer.echo(f"{out}: {pruned.heads} heads, length {pruned.length}, pruned {how} to {pruned.sparsity:.3%} sparse")

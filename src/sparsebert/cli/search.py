@@ -1,5 +1,6 @@
 """`sparsebert search`: learn a sparse pattern beside the weights."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,17 +55,17 @@ def search(
 
     sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
     """
-    from sparsebert.cli.options import require_folder, say_what_happens
+    from sparsebert.cli.options import command_line, options_of, read_settings, require_folder, say_what_happens
     from sparsebert.errors import ConfigError
+    from sparsebert.runs import SearchRun, TaskSearchRun
+    from sparsebert.training import for_this_terminal, is_main
 
-    if kind not in ("structured", "unstructured"):
-        raise ConfigError(f"--kind is {kind!r}; expected structured or unstructured")
     if (corpus is None) == (task is None):
         raise ConfigError("search learns on text or on a task; give either --corpus or --task, one of them")
     if task is None and data is not None:
         raise ConfigError("--data was given without --task; a search on a corpus reads no task files, so leave it out")
-    if task is not None and levels != 1:
-        raise ConfigError(f"--levels is {levels}; a search on a task has one level, so leave it out")
+    if task is None and steps is None:
+        raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
     require_folder(out)
     say_what_happens()
     given: dict[str, Any] = {
@@ -73,63 +74,32 @@ def search(
         "length": length,
         "batch_size": batch_size,
         "preset": preset,
+        "levels": levels,
         "diagonal": diagonal,
         "seed": seed,
         "sparsity": sparsity,
-        "penalty": penalty or 0.0,
+        "penalty": penalty,
     }
-    if task is None:
-        _on_text(out, {**given, "corpus": corpus, "steps": steps, "levels": levels}, set_)
-    else:
-        _on_task(out, task, data or "builtin:tasks", steps, given, set_)
-
-
-def _on_text(out: Path, given: dict[str, Any], pairs: list[str] | None) -> None:
-    from sparsebert.cli.options import options_of, read_settings
-    from sparsebert.errors import ConfigError
-    from sparsebert.training.gate_runs import resolve, run_gate, run_settings
-    from sparsebert.training.launch import is_main
-    from sparsebert.training.progress import for_this_terminal
-
-    if given["steps"] is None:
-        raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
-    chosen = {name: value for name, value in given.items() if value is not None}
-    run = resolve(chosen, read_settings(pairs, run_settings(), options_of(search, num_steps="--steps")))
-    result = run_gate(run, out, for_this_terminal("search") if is_main() else None)
+    cls: type[SearchRun | TaskSearchRun] = SearchRun
+    given |= {"corpus": corpus, "steps": steps}
+    if task is not None:
+        cls = TaskSearchRun
+        given = {**given, "task": task, "data": data or "builtin:tasks", "num_steps": given.pop("steps")}
+        given.pop("corpus")
+    options = options_of(search, num_steps="--steps")
+    others = read_settings(set_, cls.known(), options)
+    run = cls.read({name: value for name, value in given.items() if value is not None} | others)
+    if isinstance(run, TaskSearchRun):
+        run = replace(run, command=command_line("search", run.resolved(), options))
+    result = run.make(out, for_this_terminal("search") if is_main() else None)
     if is_main():
         typer.echo(_words(out, dict(result.fields)))
 
 
-def _on_task(
-    out: Path, task: str, data: str, steps: int | None, given: dict[str, Any], pairs: list[str] | None
-) -> None:
-    from sparsebert.cli.options import options_of
-    from sparsebert.cli.task_settings import read_task_settings
-    from sparsebert.gates import Settings
-    from sparsebert.tasks.config import FinetuneConfig
-    from sparsebert.tasks.search import TaskGate, search_on_task
-    from sparsebert.training.launch import is_main
-    from sparsebert.training.progress import for_this_terminal
-
-    of_run, of_loop, of_gate = read_task_settings(
-        pairs, options_of(search, num_steps="--steps"), {"num_steps": steps}, Settings
-    )
-    chosen = {name: given[name] for name in ("model", "length", "batch_size", "seed")}
-    config = FinetuneConfig(task=task, data=data, **(chosen | of_run))
-    gate = TaskGate(
-        **{name: given[name] for name in ("kind", "sparsity", "penalty", "preset", "diagonal")}, changes=of_gate
-    )
-    loop = of_loop if steps is None else {**of_loop, "num_steps": steps}
-    progress = for_this_terminal("search") if is_main() else None
-    result = search_on_task(config, gate, out, fit_settings=loop, progress=progress)
-    if is_main():
-        fields = result.fields
-        typer.echo(f"{out}: {fields['sparsity']:.2%} sparse, {task} {fields['metric']} {fields['score']:.2f} under it")
-
-
 def _words(out: Path, fields: dict[str, Any]) -> str:
-    metrics = fields["metrics"]
+    scored = fields["metric"] if fields["task"] == "search" else f"{fields['task']} {fields['metric']}"
+    score = f"held-out MLM loss {fields['score']:.4f}" if scored == "mlm_loss" else f"{scored} {fields['score']:.2f}"
     return (
-        f"{out}: {fields['sparsity']:.2%} sparse, held-out MLM loss under the pattern {metrics['mlm_loss']:.4f}; "
+        f"{out}: {fields['sparsity']:.2%} sparse, {score} under the pattern; "
         f"{fields['heads_with_diagonal']:.0%} of heads keep the diagonal, {fields['heads_with_neighbours']:.0%} keep ±1"
     )

@@ -24,7 +24,7 @@ def submission(
     from tempfile import TemporaryDirectory
 
     from sparsebert.cli.options import require_file
-    from sparsebert.tasks.finetune import data_folder
+    from sparsebert.tasks.loading import data_folder
     from sparsebert.tasks.submission import write_submission
 
     require_file(out)

@@ -225,13 +225,12 @@ def _control(tokens: int, width: int, resolution: int, json: bool, out: Path | N
 def _reach(name: str, length: int | None, json: bool, out: Path | None) -> None:
     from dataclasses import asdict
 
-    from sparsebert.cli.options import find_pattern
     from sparsebert.files import write_json
-    from sparsebert.patterns import Pattern
+    from sparsebert.patterns import Pattern, find
     from sparsebert.theory.reach import reach
 
     known = Pattern.load(name).length if Path(name).is_file() else 128
-    found = reach(find_pattern(name, known if length is None else length))
+    found = reach(find(name, known if length is None else length))
     result = {"pattern": name, **asdict(found)}
     if out is not None:
         write_json(out / "reach.json", result)

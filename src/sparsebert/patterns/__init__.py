@@ -7,13 +7,14 @@ from sparsebert.patterns.builders import border, from_keep, from_offsets, full, 
 from sparsebert.patterns.handmade import big_bird, fixed, log_sparse, longformer, star, strided
 from sparsebert.patterns.pattern import Anchor, Pattern
 from sparsebert.patterns.pruning import prune
-from sparsebert.patterns.rules import named
+from sparsebert.patterns.rules import find, named
 
 __all__ = [
     "Anchor",
     "Pattern",
     "big_bird",
     "border",
+    "find",
     "fixed",
     "from_keep",
     "from_offsets",

@@ -1,6 +1,7 @@
 """A rule is how a pattern was made, a builder or an operation on rules, and rebuilds it at any length."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from sparsebert.errors import PatternError
@@ -40,6 +41,16 @@ def named(name: str, length: int, heads: int = 1, **arguments: Any) -> Pattern:
     for argument in arguments:
         refuse_unknown(argument, known, PatternError, f"{name} has no argument")
     return BUILDERS[name](length, heads, **arguments)
+
+
+def find(name: str, length: int, heads: int = 1, **arguments: Any) -> Pattern:
+    """A saved file, brought to the length by its rule where it is another; or the pattern of that name."""
+    if not Path(name).is_file():
+        return named(name, length, heads, **arguments)
+    if arguments:
+        raise PatternError(f"{name} is a saved pattern; {', '.join(arguments)} would only apply to a builder's name")
+    pattern = Pattern.load(name)
+    return pattern if pattern.length == length else pattern.at(length)
 
 
 def arguments_of(name: str) -> Mapping[str, Declared]:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from sparsebert.gates import Settings, Soft, Structured, preset
+from sparsebert.runs.text import TextSizes
+from sparsebert.settings import declared
 from sparsebert.studies.addresses import addressed
 from sparsebert.studies.runs import Condition, Run, Stage
 from sparsebert.studies.scales import Scale
@@ -113,12 +115,8 @@ class Graph:
             "steps": steps,
             "warmup_steps": round(scale.warmup * steps),
             "learning_rate": rate,
-            "weight_decay": scale.weight_decay,
-            "length": scale.length,
-            "batch_size": scale.batch_size,
-            "dropout": scale.dropout,
+            **{name: getattr(scale, name) for name in declared(TextSizes)},
             "loop": _loop(micro_batches=scale.micro_batches, precision=scale.precision),
-            "num_held_out": scale.num_held_out,
             "shape": dict(scale.shape) if scale.model.startswith("scratch:") else {},
         }
 

@@ -14,27 +14,24 @@ from typing import Any
 import torch
 
 from sparsebert import gates
-from sparsebert.batches import PretrainingBatches
 from sparsebert.errors import ConfigError
 from sparsebert.files import read_json, synced_together, write_json
-from sparsebert.importance.saved import load_importance, write_summary
-from sparsebert.patterns import Pattern, prune, random
+from sparsebert.importance.saved import write_summary
+from sparsebert.patterns import Pattern
+from sparsebert.runs import FinetuneRun, ImportanceRun, Prepared, PretrainRun, PruneRun, SearchRun
+from sparsebert.runs.text import TextRun
 from sparsebert.studies.folder import tidy
 from sparsebert.studies.jobs import Job
-from sparsebert.studies.recorded import Extra, Recorded
 from sparsebert.studies.runs import RESULT, Run
 from sparsebert.studies.stated import stated_pattern
-from sparsebert.tasks.config import FinetuneConfig
-from sparsebert.tasks.finetune import prepare
-from sparsebert.text import TokenStore
-from sparsebert.training import FitConfig, Objective, fit
-from sparsebert.training.importance import AttentionObjective, ImportanceObjective
-from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
+from sparsebert.training import fit
 from sparsebert.training.progress import Silent
-from sparsebert.training.search import SearchObjective
-from sparsebert.training.starting_points import load_for_corpus, shape_of
+from sparsebert.training.recorded import Files, Recorded
+from sparsebert.training.starting_points import shape_of
 
 _HELD_OUT_SEED = 0  # of the held-out batches: every run of a study is measured on the same ones
+# Words of an objective about itself that mean a task's score to whoever reads a study.
+_OWN_WORDS = ("task", "metric", "score", "verdict", "table")
 
 
 def make(job: Job) -> None:
@@ -58,73 +55,42 @@ def _add_seconds(job: Job, folder: Path) -> None:
 
 
 def _make_pretraining(job: Job, folder: Path) -> None:
-    pretraining = _pretraining(job)
-    pattern = _pattern(job)
-    if pattern is not None:
-        pretraining.model.set_pattern(pattern)
+    prepared = PretrainRun.read({**_on_text(job, PretrainRun), "pattern": _pattern(job)}).prepare(folder)
     with torch.no_grad():
-        before = pretraining.eval().evaluate(0)["mlm_loss"]
-    _fit(job, folder, pretraining, fields={"mlm_loss_before": before})
+        before = prepared.objective.eval().evaluate(0)["mlm_loss"]
+    _fit(job, folder, prepared, fields={"mlm_loss_before": before})
 
 
 def _make_importance(job: Job, folder: Path) -> None:
-    config, seed = job.run.config, job.run.seed
-    pretraining = _pretraining(job)
-    inner: Objective
-    if config["method"] == "attention":
-        inner = AttentionObjective(pretraining, seed=seed)
-    else:
-        heads = pretraining.model.config.num_attention_heads
-        gate = gates.Soft(int(config["length"]), heads, steps=int(config["steps"]), seed=seed)
-        inner = ImportanceObjective(pretraining, gate, seed=seed)
+    method = job.run.config["method"]
+    prepared = ImportanceRun.read({**_on_text(job, ImportanceRun), "kind": method}).prepare(folder)
 
     def files(into: Path) -> Mapping[str, Any]:
-        write_summary(into, config["method"])
-        return {"method": config["method"]}
+        write_summary(into, method)
+        return {"method": method}
 
-    _fit(job, folder, inner, extra=files)
+    _fit(job, folder, prepared, files=files)
 
 
 def _make_search(job: Job, folder: Path) -> None:
-    config, seed = job.run.config, job.run.seed
-    pretraining = _pretraining(job)
-    heads = pretraining.model.config.num_attention_heads
-    cls = gates.Structured if config["kind"] == "structured" else gates.Unstructured
-    gate = cls(
-        int(config["length"]),
-        heads,
-        sparsity=config["sparsity"],
-        penalty=config["penalty"] or 0.0,
-        steps=int(config["steps"]),
-        seed=seed,
-        settings=config["preset"],
-    )
-    _fit(job, folder, SearchObjective(pretraining, gate, seed=seed))
+    _fit(job, folder, SearchRun.read(_on_text(job, SearchRun)).prepare(folder))
 
 
-def _pretraining(job: Job) -> PretrainingObjective:
-    config, seed = job.run.config, job.run.seed
-    store = _store(job)
-    start = config["start"]
-    source = job.place.model if start is None else _model(job, start)
-    shape = dict(config["shape"]) if start is None else {}
-    length, batch_size = int(config["length"]), int(config["batch_size"])
-    model = load_for_corpus(source, store, length, seed=seed, dropout=config["dropout"], **shape)
-    return PretrainingObjective(
-        model,
-        corpus_parts(store, batch_size=batch_size, length=length, seed=seed),
-        PretrainingBatches(store, split="held_out", seed=_HELD_OUT_SEED, batch_size=batch_size, length=length),
-        num_held_out=int(config["num_held_out"]),
-        learning_rate=float(config["learning_rate"]),
-        weight_decay=float(config["weight_decay"]),
-        tokenizer=store.tokenizer(),
-    )
-
-
-def _store(job: Job) -> TokenStore:
+def _on_text(job: Job, kind: type[TextRun]) -> dict[str, Any]:
+    """Settings of a run on text: whatever of its configuration this kind of run knows, and where things lie."""
+    config, start = job.run.config, job.run.config["start"]
     if job.place.corpus is None:
         raise ConfigError("this study has no corpus; give --corpus, a folder made by sparsebert prepare")
-    return TokenStore.open(job.place.corpus)
+    named = {**config, **config["loop"], "checkpoint_every": job.checkpoint_every}
+    known = kind.known()
+    return {
+        **{name: value for name, value in named.items() if name in known and value is not None},
+        "model": job.place.model if start is None else _model(job, start),
+        "shape": dict(config["shape"]) if start is None else None,
+        "corpus": job.place.corpus,
+        "seed": job.run.seed,
+        "held_out_seed": _HELD_OUT_SEED,
+    }
 
 
 def _pattern(job: Job) -> Pattern | None:
@@ -156,11 +122,8 @@ def _model(job: Job, run_id: str) -> str:
 
 def _make_prune(job: Job, folder: Path) -> None:
     run = job.run
-    sparsity = float(run.config["sparsity"])
-    if run.config["method"] == "p":
-        pattern = prune(load_importance(job.place.file(run.depends[0], "gate.safetensors").parent), sparsity)
-    else:
-        pattern = random(int(run.config["length"]), int(run.config["heads"]), sparsity=sparsity, seed=run.seed)
+    importance = job.place.file(run.depends[0], "gate.safetensors").parent if run.depends else None
+    pattern = PruneRun(**run.config, importance=importance, seed=run.seed).pattern()
     folder.mkdir(parents=True, exist_ok=True)
     with synced_together():
         pattern.save(folder / "pattern.safetensors")
@@ -170,56 +133,44 @@ def _make_prune(job: Job, folder: Path) -> None:
 
 
 def _make_finetune(job: Job, folder: Path) -> None:
-    run = job.run
+    run, stated = job.run, job.run.config["pattern"]
     if job.place.data is None:
         raise ConfigError("this study has no task files; give --data, the folder that holds the official folders")
-    adapted = job.place.file(run.config["start"], "model")
-    config = FinetuneConfig(
+    adapted, settings = _model(job, run.config["start"]), run.config["settings"]
+    heads = int(shape_of(adapted)["num_attention_heads"])
+    tuning = FinetuneRun(
         data=str(job.place.data),
-        model=str(adapted),
+        model=adapted,
         seed=run.seed,
-        **run.config["settings"],
+        pattern=None if stated is None else stated_pattern(stated, int(settings["length"]), heads),
+        saves_model=False,  # once it is scored no one reads the weights
+        fit={**run.config["loop"], "checkpoint_every": job.checkpoint_every},
+        **settings,
     )
-    stated = run.config["pattern"]
-    pattern = None
-    if stated is not None:
-        heads = int(read_json(adapted / "config.json")["num_attention_heads"])
-        pattern = stated_pattern(stated, int(run.config["settings"]["length"]), heads)
-    loop = {**run.config["loop"], "checkpoint_every": job.checkpoint_every}
-    prepared = prepare(config, folder, pattern=pattern, fit_settings=loop)
-    prepared.objective.task_folder = None  # once it is scored no one reads the weights
-    _fit(job, folder, prepared.objective, prepared.config)
+    _fit(job, folder, tuning.prepare(folder))
 
 
 def _fit(
     job: Job,
     folder: Path,
-    inner: Objective,
-    config: FitConfig | None = None,
+    prepared: Prepared,
     *,
     fields: Mapping[str, Any] | None = None,
-    extra: Extra | None = None,
+    files: Files | None = None,
 ) -> None:
-    """Train the objective, with what its run stands for, these fields and the extra files recorded at the end."""
+    """Train, with what the run stands for, these fields and files recorded at the end."""
 
     def last_files(into: Path) -> Mapping[str, Any]:
-        added = {} if extra is None else extra(into)
+        added = {} if files is None else files(into)
         _add_seconds(job, into)
         return added
 
+    without = () if job.run.stage == "finetune" else _OWN_WORDS
     about = {**job.run.result_fields(), **(fields or {})}
-    objective = Recorded(inner, about, scores_task=job.run.stage == "finetune", extra=last_files)
-    chosen = job.run.config
-    config = config or FitConfig(
-        num_steps=int(chosen["steps"]),
-        seed=job.run.seed,
-        warmup_steps=int(chosen["warmup_steps"]),
-        checkpoint_every=job.checkpoint_every,
-        **chosen["loop"],
-    )
+    objective = Recorded(prepared.objective, about, without=without, files=last_files)
     watcher = _UntilDeadline(job.deadline)
     # tidy() would remove the last checkpoint the moment it is written.
-    fit(objective, config, folder, settings=_settings(job.run), progress=watcher, leave_checkpoint=False)
+    fit(objective, prepared.config, folder, settings=_settings(job.run), progress=watcher, leave_checkpoint=False)
 
 
 def _settings(run: Run) -> dict[str, Any]:

@@ -5,15 +5,14 @@ from itertools import chain
 from typing import Any, Literal
 
 from sparsebert.errors import ConfigError
+from sparsebert.runs.text import TextSizes
 from sparsebert.settings import (
     Count,
     Declared,
     InnerShare,
     Natural,
-    NotNegative,
     Positive,
     Share,
-    ShareBelowOne,
     check,
     declared,
     refuse_unknown,
@@ -52,16 +51,14 @@ MEAN_TOKENS: dict[str, float] = {
 }
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Every size of a study that is chosen; `--set name=value` changes one."""
+@dataclass(frozen=True, kw_only=True)
+class Scale(TextSizes):
+    """Every size of a study that is chosen, those of training on text among them."""
 
     name: Literal["smoke", "laptop", "paper"]
     model: str  # where every run starts, directly or by way of the base run
     shape: dict[str, Any] = field(default_factory=dict)  # changes to the configuration of a model from scratch
     vocabulary: Count | None = None  # words to train on the corpus, for a model from scratch
-    length: Count = 128  # tokens in a row
-    batch_size: Count = 16  # rows of a pre-training step
     micro_batches: Count = 1
     # A run starts from the base run ("continued"), or is a whole pre-training of its own, as in the paper ("whole").
     pretraining: Literal["continued", "whole"] = "continued"
@@ -73,10 +70,7 @@ class Scale:
     warmup: Share = 0.1  # share of the steps
     learning_rate: Positive = 1e-4
     search_rate: Positive = 5e-5  # of the weights during a search
-    weight_decay: NotNegative = 0.01  # of pre-training
-    dropout: ShareBelowOne | None = None  # None: the model's own
     precision: Literal["float32", "bfloat16"] = "float32"  # of forward passes
-    num_held_out: Count = 8  # held-out batches the MLM loss is measured on
     penalties: tuple[Positive, ...] = (1e-4, 1e-3, 1e-2, 1e-1)  # the paper's lambda
     task_penalties: tuple[Positive, ...] = (1e-4, 1e-3, 1e-2, 1e-1)  # those of them that are fine-tuned on tasks too
     penalty_scale: Positive = 1.0  # lambda is multiplied by it; docs/studies.md says why

@@ -12,10 +12,11 @@ _PIPELINES = {
 }
 
 
-def model_card(task: Task, model: Any, result: dict[str, Any], command: str) -> str:
+def model_card(task: Task, model: Any, result: dict[str, Any], command: str | None) -> str:
     pattern = model.pattern
     sparsity = "0 % (every token attends to every token)" if pattern is None else f"{100 * pattern.sparsity:.2f} %"
     figures = "\n".join(f"| {name} | {value:.2f} |" for name, value in sorted(result["metrics"].items()))
+    made = "" if command is None else f"\n## Made by\n```\n{command}\n```\n"
     described = "" if pattern is None else f"\nPattern: `{pattern!r}`, saved with the weights.\n"
     return f"""---
 library_name: transformers
@@ -33,12 +34,7 @@ tags: [sparsebert, sparse-attention, {task.name}]
 
 ## Use
 {_usage(task)}
-
-## Made by
-```
-{command}
-```
-"""
+{made}"""
 
 
 def _usage(task: Task) -> str:

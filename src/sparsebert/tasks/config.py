@@ -1,7 +1,7 @@
 """How a fine-tuning run is made, whatever its task."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from sparsebert.errors import ConfigError
 from sparsebert.settings import Count, Natural, NotNegative, Positive, Share, check
@@ -33,7 +33,7 @@ class FinetuneConfig:
     def __post_init__(self) -> None:
         check(self)
 
-    def resolved(self) -> "FinetuneConfig":
+    def resolved(self) -> Self:
         """With the task's own settings where none were given."""
         task = find_task(self.task)
         filled: dict[str, Any] = {

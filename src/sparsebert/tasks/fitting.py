@@ -27,7 +27,7 @@ def pattern_for(
         if pattern.rule is None:
             raise PatternError(
                 f"the pattern holds single entries for {pattern.length} positions and {what} reads {length} tokens; "
-                f"pass --length {pattern.length} for shorter inputs, or a pattern that a rule rebuilds at {length} "
+                f"choose length {pattern.length} for shorter inputs, or a pattern that a rule rebuilds at {length} "
                 "(a named one, or one made of offsets)"
             )
         pattern = pattern.at(length)

@@ -35,7 +35,7 @@ class TaskFolder:
     tokenizer: Tokenizer
     length: int
     stride: int
-    command: str  # how to make the folder again, for the card
+    command: str | None = None  # that makes the folder again, for the card
 
     def save(self, folder: Path, model: Any, result: dict[str, Any]) -> None:
         """model/ in the run folder."""

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from sparsebert.model.heads import segments
 from sparsebert.tasks.features import Batch
 from sparsebert.tasks.table import Kind
 
@@ -20,7 +21,7 @@ def run_head(model: Any, kind: Kind, batch: Batch, each: int = 1) -> Float[Tenso
         found = model(
             input_ids=batch.input_ids.view(shape),
             attention_mask=batch.padding().view(shape),
-            token_type_ids=batch.token_type_ids.view(shape),
+            **segments(model, batch.token_type_ids.view(shape)),
         )
     if kind == "span":
         return torch.stack([found.start_logits, found.end_logits], dim=-1)
@@ -32,9 +33,14 @@ def run_head(model: Any, kind: Kind, batch: Batch, each: int = 1) -> Float[Tenso
 def _first_token_only(model: Any) -> Iterator[None]:
     """Let the last layer go on with [CLS] alone once it has attended: its head reads no other token.
 
-    Three quarters of the last layer's arithmetic is then done for one token instead of all, to the same result.
+    Three quarters of the last layer's arithmetic is then done for one token instead of all, to the same result. A
+    family whose layers are not made like BERT's does without.
     """
-    last = model.base_model.encoder.layer[-1].attention.output
+    layers = getattr(getattr(model.base_model, "encoder", None), "layer", None)
+    last = getattr(getattr(layers[-1], "attention", None), "output", None) if layers is not None else None
+    if last is None:
+        yield
+        return
     hook = last.register_forward_pre_hook(lambda _, states: tuple(state[:, :1] for state in states))
     try:
         yield

@@ -1,6 +1,8 @@
-"""TaskObjective: a task's loss as fit() trains it, with a gate beside the weights where one is learned."""
+"""TaskObjective: a task's loss as fit() trains it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor
 
 from sparsebert.errors import TaskError
-from sparsebert.patterns import Pattern
+from sparsebert.model.heads import pattern_of
 from sparsebert.tasks.evaluation import evaluate_items
 from sparsebert.tasks.folder import TaskFolder
 from sparsebert.tasks.heads import item_losses, run_head
@@ -21,11 +23,9 @@ from sparsebert.training import Losses, Objective, weight_groups
 
 
 class TaskObjective(Objective):
-    """Fine-tuning; and, with a gate that is attached to the model, learning a pattern on the task's own loss.
+    """Fine-tuning: the loss of a task's rows, its metrics on dev rows, and a saved model at the end.
 
-    A gate is resampled for every micro-batch, its penalty joins the loss, and it learns in its own parameter groups.
-    freeze(folder) then ends the search: it detaches the gate, saves it and returns the pattern that the model gets.
-    folder: how the model is saved at the end; None: it is not.
+    folder: how the model is saved; None: it is not.
     """
 
     def __init__(
@@ -40,39 +40,34 @@ class TaskObjective(Objective):
         learning_rate: float,
         weight_decay: float,
         seed: int = 0,
-        gate: Any = None,
-        freeze: Callable[[Path], Pattern] | None = None,
     ) -> None:
         super().__init__()
         if train.labels is None:
             raise TaskError(f"{task.title} cannot be trained on rows without labels; use the official training file")
-        self.model, self.gate = model, gate
+        self.model = model
         self.task, self.train_items, self.dev_items, self.task_folder = task, train, dict(dev), folder
         self.order = BatchOrder(train.lengths, batch_size, seed)
         self.labels = torch.from_numpy(np.asarray(train.labels))
-        self.learning_rate, self.weight_decay, self.seed, self.freeze = learning_rate, weight_decay, seed, freeze
+        self.learning_rate, self.weight_decay = learning_rate, weight_decay
         self.figures: dict[str, float] | None = None  # of the last evaluation
+
+    def reordered(self, seed: int) -> "TaskObjective":
+        """The same rows and the same model, in batches of another order."""
+        other = copy(self)
+        other.order = replace(self.order, seed=seed)
+        return other
 
     @property
     def steps_per_epoch(self) -> int:
         return self.order.steps_per_epoch
 
     def forward(self, step: int, micro: int) -> Losses:
-        if self.gate is not None:
-            self.gate.resample(self.seed, step, micro)
         whole = self.order.batch(step)
         # Striding gives parts of equal size and of similar lengths; the last batch of an epoch may be a small one.
         part = whole[micro :: self.micro_batches]
         loss, tokens = self._loss(part) if len(part) else (self._nothing(), 0)
         # fit() takes the mean over parts, the loss is the mean over rows: parts count by their rows.
-        loss = loss * (len(part) * self.micro_batches / len(whole))
-        if self.gate is None:
-            return Losses(loss, {}, tokens)
-        penalty = self.gate.penalty()
-        sparsity = 1.0 - float(self.gate.expected_density().detach())
-        return Losses(
-            loss + penalty, {"task": loss.detach(), "penalty": penalty.detach(), "sparsity": sparsity}, tokens
-        )
+        return Losses(loss * (len(part) * self.micro_batches / len(whole)), {}, tokens)
 
     def _loss(self, part: np.ndarray) -> tuple[Tensor, int]:
         batch = self.train_items.batch(part).to(self.device)
@@ -85,17 +80,7 @@ class TaskObjective(Objective):
         return first.sum() * 0.0
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        groups = weight_groups(self.model, self.learning_rate, self.weight_decay)
-        if self.gate is None:
-            return groups
-        own = {id(parameter) for parameter in self.gate.parameters()}
-        for group in groups:  # an attached gate may be reached through the model too
-            group["params"] = [parameter for parameter in group["params"] if id(parameter) not in own]
-        return [*groups, *self.gate.parameter_groups(self.learning_rate)]
-
-    def after_step(self, step: int) -> None:
-        if self.gate is not None:
-            self.gate.after_step(step)
+        return weight_groups(self.model, self.learning_rate, self.weight_decay)
 
     def evaluate(self, step: int) -> dict[str, float]:
         """Dev metrics in points; those of MNLI's sections end in the section's name."""
@@ -107,13 +92,10 @@ class TaskObjective(Objective):
         return figures
 
     def finish(self, folder: Path) -> dict[str, Any]:
-        """Freeze the gate if there is one, score the model as it is saved, and save it and its pattern."""
-        if self.freeze is not None:
-            self.model.set_pattern(self.freeze(folder))
-            self.figures = None  # they were those of the gate
+        """Score the model as it is saved, and save it and its pattern."""
         with torch.no_grad():
             figures = self.figures or self.evaluate(-1)
-        pattern = self.model.pattern
+        pattern = pattern_of(self.model)
         result = {
             "task": self.task.name,
             "metric": self.task.metric,

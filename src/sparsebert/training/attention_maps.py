@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sparsebert.training.pretraining import BatchSource
+from sparsebert.training.pretraining import BatchSource, encoder_inputs
 
 
 @torch.no_grad()
@@ -17,14 +17,9 @@ def average_attention(model: Any, batches: BatchSource, num_batches: int) -> Flo
     total = seen = None
     for number in range(num_batches):
         batch = batches.batch(number)
-        device = next(model.parameters()).device
-        real = torch.arange(batch.input_ids.shape[1], device=device) < batch.lengths.to(device)[:, None]
-        output = model.bert(
-            input_ids=batch.input_ids.to(device),
-            token_type_ids=batch.token_type_ids.to(device),
-            attention_mask=real.long(),
-            output_attentions=True,
-        )
+        inputs = encoder_inputs(model, batch)
+        real = inputs["attention_mask"].bool()
+        output = model.base_model(**inputs, output_attentions=True)
         maps = torch.stack(output.attentions).mean(0).sum(0).double()
         both = (real[:, :, None] & real[:, None, :]).sum(0).double()
         total, seen = (maps, both) if total is None or seen is None else (total + maps, seen + both)

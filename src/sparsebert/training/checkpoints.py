@@ -122,14 +122,26 @@ def _weights(objective: nn.Module) -> Iterator[tuple[str, Tensor]]:
     for name, tensor in objective.state_dict(keep_vars=True).items():
         if isinstance(tensor, Tensor) and id(tensor) not in seen:
             seen.add(id(tensor))
-            yield name, tensor
+            yield _without_wrappers(name), tensor
 
 
 def _moments(objective: nn.Module, optimiser: Optimizer) -> Iterator[tuple[str, Tensor]]:
     """What the optimiser knows of each parameter, by the parameter's name."""
-    for name, parameter in objective.named_parameters():
+    for name, parameter in _named_parameters(objective):
         for key, value in optimiser.state.get(parameter, {}).items():
             yield f"{key}/{name}", value
+
+
+def _named_parameters(objective: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    return ((_without_wrappers(name), parameter) for name, parameter in objective.named_parameters())
+
+
+def _without_wrappers(name: str) -> str:
+    """A tensor's name in the innermost objective, so that a checkpoint fits however a run is wrapped.
+
+    "pretraining." is what earlier versions called the objective inside.
+    """
+    return re.sub(r"^(inner\.|pretraining\.)+", "", name)
 
 
 def _for_disk(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -147,7 +159,7 @@ def _require_finite(tensors: Mapping[str, Tensor], step: int) -> None:
 
 @torch.no_grad()
 def _restore_weights(objective: nn.Module, saved: Mapping[str, Tensor]) -> None:
-    own = dict(_weights(objective))
+    own, saved = dict(_weights(objective)), {_without_wrappers(name): tensor for name, tensor in saved.items()}
     odd = sorted(set(own) ^ set(saved)) or [name for name in own if own[name].shape != saved[name].shape]
     if odd:
         raise TrainingError(f"the checkpoint does not fit this objective, first at {odd[0]}; use another --out folder")
@@ -156,10 +168,11 @@ def _restore_weights(objective: nn.Module, saved: Mapping[str, Tensor]) -> None:
 
 
 def _restore_moments(objective: nn.Module, optimiser: Optimizer, saved: Mapping[str, Tensor]) -> None:
-    parameters = dict(objective.named_parameters())
+    parameters = dict(_named_parameters(objective))
     state: dict[Tensor, dict[str, Any]] = {}
     for full_name, value in saved.items():
         key, name = full_name.split("/", 1)
-        state.setdefault(parameters[name], {})[key] = value.to(parameters[name].device)
+        parameter = parameters[_without_wrappers(name)]
+        state.setdefault(parameter, {})[key] = value.to(parameter.device)
     optimiser.state.clear()
     optimiser.state.update(state)

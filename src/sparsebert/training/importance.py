@@ -3,73 +3,45 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from sparsebert import gates
-from sparsebert.gates import Soft
 from sparsebert.importance.categories import tabulate
 from sparsebert.importance.saved import GATE, importance_of, save_maps
-from sparsebert.model import attach, detach
+from sparsebert.model import detach
 from sparsebert.training.attention_maps import average_attention
-from sparsebert.training.objective import Losses, Objective
+from sparsebert.training.gated import Gated
+from sparsebert.training.objective import Wrapper
 from sparsebert.training.pretraining import PretrainingObjective
 
 
-class ImportanceObjective(Objective):
-    """Pre-training under a soft gate without a penalty; ends with the table of categories.
+class LearnedImportance(Wrapper):
+    """Training under a soft gate, ended by the table of what it learned."""
 
-    gate_from: the step from which on the gate learns. Before it every entry weighs the same, so that this is plain
-    pre-training: what a gate learns under heads that know nothing yet is noise.
-    """
-
-    def __init__(self, pretraining: PretrainingObjective, gate: Soft, *, seed: int, gate_from: int = 0) -> None:
-        super().__init__()
-        self.pretraining, self.gate, self.seed, self.gate_from = pretraining, gate, seed, gate_from
-        attach(pretraining.model, gate, inside=False)
-
-    def forward(self, step: int, micro: int) -> Losses:
-        self.pretraining.micro_batches = self.micro_batches
-        self.gate.requires_grad_(step >= self.gate_from)
-        self.gate.resample(self.seed, step)
-        losses: Losses = self.pretraining(step, micro)
-        return losses
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        rate = self.pretraining.learning_rate
-        return [*self.pretraining.parameter_groups(), *self.gate.parameter_groups(rate)]
-
-    def evaluate(self, step: int) -> dict[str, float]:
-        """Held-out figures under P itself."""
-        return self.pretraining.evaluate(step)
+    inner: Gated
 
     def finish(self, folder: Path) -> dict[str, Any]:
-        gates.save(self.gate, folder / GATE)
-        detach(self.pretraining.model)
-        table = tabulate(importance_of(self.gate), self.seed)
-        fields = {"task": "importance", "method": "gate", "table": table.as_json(), "verdict": table.verdict()}
-        return {**self.pretraining.finish(folder), **fields}
+        gates.save(self.inner.gate, folder / GATE)
+        detach(self.model)
+        return self.inner.finish(folder) | _tabulated("gate", importance_of(self.inner.gate), self.inner.seed)
 
 
-class AttentionObjective(Objective):
-    """Pre-training as it is; ends with the trained attention maps and their table of categories."""
+class TrainedAttention(Wrapper):
+    """Pre-training as it is, ended by the trained attention maps and their table."""
 
-    def __init__(self, pretraining: PretrainingObjective, *, seed: int) -> None:
-        super().__init__()
-        self.pretraining, self.seed = pretraining, seed
+    inner: PretrainingObjective
 
-    def forward(self, step: int, micro: int) -> Losses:
-        self.pretraining.micro_batches = self.micro_batches
-        losses: Losses = self.pretraining(step, micro)
-        return losses
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        return self.pretraining.parameter_groups()
-
-    def evaluate(self, step: int) -> dict[str, float]:
-        return self.pretraining.evaluate(step)
+    def __init__(self, inner: PretrainingObjective, *, seed: int) -> None:
+        super().__init__(inner)
+        self.seed = seed
 
     def finish(self, folder: Path) -> dict[str, Any]:
-        pretraining = self.pretraining
-        maps = average_attention(pretraining.model, pretraining.held_out, pretraining.num_held_out).cpu().numpy()
+        maps = average_attention(self.model, self.inner.held_out, self.inner.num_held_out).cpu().numpy()
         save_maps(folder, maps)
-        table = tabulate(maps, self.seed)
-        fields = {"task": "importance", "method": "attention", "table": table.as_json(), "verdict": table.verdict()}
-        return {**pretraining.finish(folder), **fields}
+        return self.inner.finish(folder) | _tabulated("attention", maps, self.seed)
+
+
+def _tabulated(method: str, importance: Float[np.ndarray, "heads n n"], seed: int) -> dict[str, Any]:
+    table = tabulate(importance, seed)
+    return {"task": "importance", "method": method, "table": table.as_json(), "verdict": table.verdict()}

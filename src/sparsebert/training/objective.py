@@ -29,6 +29,8 @@ class Objective(nn.Module):
 
     # Set by fit(): the parts a step's batch is cut into, over all ranks together. `micro` runs from 0 to this.
     micro_batches: int = 1
+    model: Any  # whose weights are learned; asked for by whoever learns a gate beside them
+    learning_rate: float  # of the weights, at its peak
 
     def forward(self, step: int, micro: int) -> Losses:
         """The losses of part `micro` of the step's batch; the same on whichever rank it is computed.
@@ -61,3 +63,47 @@ class Objective(nn.Module):
     @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
+
+
+class Wrapper(Objective):
+    """An objective around another one: what a wrapper does not change is the inner objective's own.
+
+    Wrappers nest in any order that makes sense, and add no names to a checkpoint: an inner tensor is called what it is
+    called without them.
+    """
+
+    def __init__(self, inner: Objective) -> None:
+        super().__init__()
+        self.inner = inner
+
+    @property
+    def micro_batches(self) -> int:
+        return self.inner.micro_batches
+
+    @micro_batches.setter
+    def micro_batches(self, parts: int) -> None:
+        self.inner.micro_batches = parts
+
+    @property
+    def model(self) -> Any:
+        return self.inner.model
+
+    @property
+    def learning_rate(self) -> float:  # type: ignore[override]
+        return self.inner.learning_rate
+
+    def forward(self, step: int, micro: int) -> Losses:
+        losses: Losses = self.inner(step, micro)
+        return losses
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        return self.inner.parameter_groups()
+
+    def after_step(self, step: int) -> None:
+        self.inner.after_step(step)
+
+    def evaluate(self, step: int) -> dict[str, float]:
+        return self.inner.evaluate(step)
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        return self.inner.finish(folder)

@@ -16,6 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from sparsebert.batches import PretrainingBatch, PretrainingBatches
 from sparsebert.errors import ConfigError
+from sparsebert.model.heads import encoder_states_changed, pattern_of, require_word_head, segments
 from sparsebert.model.saving import save_model
 from sparsebert.text import TokenStore
 from sparsebert.training.launch import local_share, sum_over_ranks
@@ -51,7 +52,7 @@ class PretrainingObjective(Objective):
 
     def __init__(
         self,
-        model: Any,  # SparseBertForPreTraining
+        model: Any,  # with a head that predicts words; one for the order of segments is trained where there is one
         batches: BatchParts,
         held_out: BatchSource,
         *,
@@ -63,6 +64,7 @@ class PretrainingObjective(Objective):
         super().__init__()
         if num_held_out < 1:
             raise ConfigError(f"num_held_out is {num_held_out}; a loss needs at least one held-out batch")
+        require_word_head(model)
         self.model, self.batches, self.held_out = model, batches, held_out
         self.num_held_out, self.learning_rate, self.weight_decay = num_held_out, learning_rate, weight_decay
         self.tokenizer = tokenizer
@@ -90,22 +92,26 @@ class PretrainingObjective(Objective):
         """MLM and NSP loss; predicted: what the sum over the predicted positions is divided by."""
         words, order = self.scores(batch)
         mlm = cross_entropy(words.float(), batch.predicted_ids.to(words.device), reduction="sum") / predicted
+        tokens = int(batch.lengths.sum())
+        if order is None:
+            return Losses(mlm, {"mlm_loss": mlm.detach()}, tokens)
         nsp = cross_entropy(order.float(), batch.next_sentence.to(order.device))
-        parts = {"mlm_loss": mlm.detach(), "nsp_loss": nsp.detach()}
-        return Losses(mlm + nsp, parts, int(batch.lengths.sum()))
+        return Losses(mlm + nsp, {"mlm_loss": mlm.detach(), "nsp_loss": nsp.detach()}, tokens)
 
     def scores(
         self, batch: PretrainingBatch
-    ) -> tuple[Float[Tensor, "predicted vocabulary"], Float[Tensor, "rows two"]]:
-        """Vocabulary scores at the predicted positions, and whether the second segment is a random one."""
+    ) -> tuple[Float[Tensor, "predicted vocabulary"], Float[Tensor, "rows two"] | None]:
+        """Vocabulary scores at the predicted positions, and whether the second segment is a random one, if asked."""
         device = self.device
-        lengths = batch.lengths.to(device)
-        real = (torch.arange(batch.input_ids.shape[1], device=device) < lengths[:, None]).long()
-        output = self.model.bert(
-            input_ids=batch.input_ids.to(device), token_type_ids=batch.token_type_ids.to(device), attention_mask=real
-        )
-        states = output.last_hidden_state.flatten(0, 1).index_select(0, batch.predicted_positions.to(device))
-        return self.model.cls.predictions(states), self.model.cls.seq_relationship(output.pooler_output)
+        places = batch.predicted_positions.to(device)
+
+        def at_places(states: Tensor) -> Tensor:
+            return states.flatten(0, 1).index_select(0, places)[None]
+
+        with encoder_states_changed(self.model, at_places):
+            output = self.model(**encoder_inputs(self.model, batch))
+        words = output["prediction_logits" if "prediction_logits" in output else "logits"]
+        return words[0], output.get("seq_relationship_logits")
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         return weight_groups(self.model, self.learning_rate, self.weight_decay)
@@ -119,16 +125,18 @@ class PretrainingObjective(Objective):
             batch = self.held_out.batch(number)
             word_scores, order_scores = self.scores(batch)
             words += _tally(word_scores, batch.predicted_ids)
-            order += _tally(order_scores, batch.next_sentence)
+            if order_scores is not None:
+                order += _tally(order_scores, batch.next_sentence)
         figures: dict[str, float] = {}
         for name, (loss, right, asked) in (("mlm", words.tolist()), ("nsp", order.tolist())):
-            figures |= {f"{name}_loss": loss / max(asked, 1.0), f"{name}_accuracy": right / max(asked, 1.0)}
+            if asked or name == "mlm":
+                figures |= {f"{name}_loss": loss / max(asked, 1.0), f"{name}_accuracy": right / max(asked, 1.0)}
         return figures
 
     def finish(self, folder: Path) -> dict[str, Any]:
         """Save the model, its pattern and its tokenizer; the score is the held-out MLM loss."""
         save_model(self.model, folder / "model", self.tokenizer)
-        pattern = self.model.pattern
+        pattern = pattern_of(self.model)
         if pattern is not None:
             pattern.save(folder / "pattern.safetensors")
         sparsity = 0.0 if pattern is None else pattern.sparsity
@@ -138,6 +146,15 @@ class PretrainingObjective(Objective):
         if part not in self._parts:
             self._parts[part] = self.batches(part, self.micro_batches)
         return self._parts[part]
+
+
+def encoder_inputs(model: Any, batch: PretrainingBatch) -> dict[str, Tensor]:
+    """A batch as a model takes it, on the model's device."""
+    device = next(model.parameters()).device
+    lengths = batch.lengths.to(device)
+    real = (torch.arange(batch.input_ids.shape[1], device=device) < lengths[:, None]).long()
+    ids = {"input_ids": batch.input_ids.to(device), "attention_mask": real}
+    return {**ids, **segments(model, batch.token_type_ids.to(device))}
 
 
 def _tally(scores: Float[Tensor, "rows classes"], answers: Tensor) -> Float[Tensor, "three"]:

@@ -6,9 +6,7 @@ import torch
 import transformers.models.bert.modeling_bert
 from transformers.conversion_mapping import get_checkpoint_conversion_mapping
 
-import sparsebert.cli.pretraining_run
-import sparsebert.tasks.finetune
-import sparsebert.training.gate_runs
+import sparsebert.runs
 
 IMPORTED = (matplotlib, sklearn, transformers, sparsebert)
 

@@ -14,17 +14,16 @@ import torch
 from sparsebert import patterns
 from sparsebert.errors import ConfigError, TaskError
 from sparsebert.files import read_json, sha256_of_file
+from sparsebert.runs import FinetuneRun
 from sparsebert.tasks.config import FinetuneConfig
-from sparsebert.tasks.finetune import finetune, prepare
 from sparsebert.tasks.objective import main_score
-from sparsebert.tasks.repeats import Summary, run_grid, run_seeds
 from sparsebert.tasks.table import TASKS, find_task
 from sparsebert.training.progress import Silent
 
 
-def _config(task: str, data: Path, **changes: object) -> FinetuneConfig:
-    given: dict[str, object] = {"learning_rate": 5e-4, "max_rows": 48, "batch_size": 16, "num_epochs": 2}
-    return FinetuneConfig(task, str(data), "scratch:tiny", **(given | changes))  # type: ignore[arg-type]
+def _run(task: str, data: Path, **changes: Any) -> FinetuneRun:
+    given: dict[str, Any] = {"learning_rate": 5e-4, "max_rows": 48, "batch_size": 16, "num_epochs": 2}
+    return FinetuneRun(task, str(data), "scratch:tiny", **(given | changes))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -39,27 +38,27 @@ def test_every_task_trains_under_a_pattern_and_scores(tiny_run: Callable[[str], 
 
 
 def test_a_signal_in_the_builtin_rows_is_learned(tmp_path: Path, builtin_data: Path) -> None:
-    result = finetune(_config("rte", builtin_data, max_rows=None, learning_rate=1e-3, num_epochs=4), tmp_path)
+    result = _run("rte", builtin_data, max_rows=None, learning_rate=1e-3, num_epochs=4).make(tmp_path)
     assert result.fields["score"] > 90
 
 
 def test_the_same_settings_give_the_same_bytes(tmp_path: Path, builtin_data: Path) -> None:
     for name in ("one", "other"):
-        finetune(_config("mrpc", builtin_data), tmp_path / name, pattern="star")
+        _run("mrpc", builtin_data, pattern="star").make(tmp_path / name)
     for file in ("result.json", "metrics.jsonl", "model/model.safetensors", "pattern.safetensors"):
         assert sha256_of_file(tmp_path / "one" / file) == sha256_of_file(tmp_path / "other" / file)
 
 
 def test_another_seed_gives_another_model(tmp_path: Path, builtin_data: Path) -> None:
     for seed in (0, 1):
-        finetune(_config("rte", builtin_data, seed=seed, num_epochs=1), tmp_path / str(seed))
+        _run("rte", builtin_data, seed=seed, num_epochs=1).make(tmp_path / str(seed))
     one, other = ((tmp_path / str(seed) / "metrics.jsonl").read_text() for seed in (0, 1))
     assert one != other
 
 
 def test_micro_batches_give_the_same_gradient_as_the_whole_batch(tmp_path: Path, builtin_data: Path) -> None:
     # 48 rows in batches of 20: the last batch of the epoch is a small one.
-    objective = prepare(_config("rte", builtin_data, batch_size=20), tmp_path).objective.eval()
+    objective = _run("rte", builtin_data, batch_size=20).prepare(tmp_path).objective.eval()
     gradients = []
     for parts in (1, 3):
         objective.micro_batches = parts
@@ -72,7 +71,7 @@ def test_micro_batches_give_the_same_gradient_as_the_whole_batch(tmp_path: Path,
 
 
 def test_a_part_without_rows_adds_nothing(tmp_path: Path, builtin_data: Path) -> None:
-    objective = prepare(_config("rte", builtin_data, max_rows=3), tmp_path).objective.eval()
+    objective = _run("rte", builtin_data, max_rows=3).prepare(tmp_path).objective.eval()
     objective.micro_batches = 8
     losses = objective(0, 7)
     losses.total.backward()
@@ -83,7 +82,7 @@ def test_a_part_without_rows_adds_nothing(tmp_path: Path, builtin_data: Path) ->
 def test_span_losses_do_not_depend_on_padding(tmp_path: Path, builtin_data: Path) -> None:
     from sparsebert.tasks.heads import item_losses, run_head
 
-    objective = prepare(_config("squad1", builtin_data), tmp_path).objective.eval()
+    objective = _run("squad1", builtin_data).prepare(tmp_path).objective.eval()
     items = objective.train_items
     by_length = np.argsort(items.lengths, kind="stable")
     pair = by_length[[0, -1]]
@@ -96,20 +95,20 @@ def test_span_losses_do_not_depend_on_padding(tmp_path: Path, builtin_data: Path
 
 
 def test_a_changed_setting_is_refused_by_name(tmp_path: Path, builtin_data: Path) -> None:
-    finetune(_config("rte", builtin_data, num_epochs=1), tmp_path)
+    _run("rte", builtin_data, num_epochs=1).make(tmp_path)
     with pytest.raises(ConfigError, match="learning_rate"):
-        finetune(_config("rte", builtin_data, num_epochs=1, learning_rate=1e-5), tmp_path)
+        _run("rte", builtin_data, num_epochs=1, learning_rate=1e-5).make(tmp_path)
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     from sparsebert.tasks.builtin import write_builtin
 
     data = write_builtin(tmp_path / "data", tasks=["rte"])
-    finetune(_config("rte", data, num_epochs=1), tmp_path / "run")
+    _run("rte", data, num_epochs=1).make(tmp_path / "run")
     path = data / "glue" / "RTE" / "train.tsv"
     path.write_bytes(path.read_bytes().replace(b"Anna", b"Nina"))
     with pytest.raises(ConfigError, match="data_sha256"):
-        finetune(_config("rte", data, num_epochs=1), tmp_path / "run")
+        _run("rte", data, num_epochs=1).make(tmp_path / "run")
 
 
 def test_settings_out_of_range_are_refused(tmp_path: Path, builtin_data: Path) -> None:
@@ -119,7 +118,7 @@ def test_settings_out_of_range_are_refused(tmp_path: Path, builtin_data: Path) -
         ({"num_epochs": -1}, "num_epochs"),
     ):
         with pytest.raises(ConfigError, match=words):
-            finetune(_config("rte", builtin_data, **changes), tmp_path)
+            _run("rte", builtin_data, **changes).make(tmp_path)
 
 
 def test_unset_settings_are_those_of_the_appendix() -> None:
@@ -136,9 +135,9 @@ def test_unset_settings_are_those_of_the_appendix() -> None:
 
 
 def test_a_fine_tuned_model_keeps_its_pattern_when_it_is_tuned_on(tmp_path: Path, builtin_data: Path) -> None:
-    finetune(_config("rte", builtin_data, num_epochs=1), tmp_path / "first", pattern="star")
-    config = FinetuneConfig("qnli", str(builtin_data), str(tmp_path / "first"), num_epochs=1, max_rows=16)
-    again = finetune(config, tmp_path / "second")
+    _run("rte", builtin_data, num_epochs=1, pattern="star").make(tmp_path / "first")
+    run = FinetuneRun("qnli", str(builtin_data), str(tmp_path / "first"), num_epochs=1, max_rows=16)
+    again = run.make(tmp_path / "second")
     assert again.fields["sparsity"] == patterns.star(128).sparsity
 
 
@@ -147,7 +146,7 @@ def test_rows_without_labels_cannot_be_trained_on(tmp_path: Path, builtin_data: 
 
     from sparsebert.tasks.objective import TaskObjective
 
-    objective = prepare(_config("rte", builtin_data), tmp_path).objective
+    objective = _run("rte", builtin_data).prepare(tmp_path).objective
     with pytest.raises(TaskError, match="without labels"):
         TaskObjective(
             objective.model,
@@ -166,75 +165,6 @@ def test_the_score_of_mnli_is_the_mean_of_its_sections() -> None:
     assert main_score(find_task("mrpc"), {"f1": 88.0, "accuracy": 80.0}) == 88.0
 
 
-def test_seeds_are_summed_up_with_mean_deviation_and_interval(tmp_path: Path) -> None:
-    scores = {0: 80.0, 1: 82.0, 2: 84.0}
-
-    def run(config: FinetuneConfig, folder: Path) -> dict[str, object]:
-        score = scores[config.seed]
-        return {"metric": "accuracy", "score": score, "metrics": {"accuracy": score}}
-
-    fields = run_seeds(FinetuneConfig("rte", "d", "m"), [0, 1, 2], tmp_path, run)
-    assert (fields["score"], fields["deviation"]) == (82.0, 2.0)
-    # t(0.975, 2) = 4.3027, over sqrt(3) * 2.
-    assert fields["interval"] == pytest.approx([82 - 4.9683, 82 + 4.9683], abs=1e-3)
-    assert Summary((80.0,)).interval is None
-
-
-def test_the_grid_takes_what_serves_best_on_dev(tmp_path: Path) -> None:
-    tried = []
-
-    def run(config: FinetuneConfig, folder: Path) -> dict[str, object]:
-        tried.append((config.learning_rate, config.weight_decay, config.seed))
-        score = 90.0 if (config.learning_rate, config.weight_decay) == (3e-5, 0.01) else 70.0
-        return {"metric": "accuracy", "score": score, "metrics": {"accuracy": score}}
-
-    fields = run_grid(FinetuneConfig("rte", "d", "m"), [0, 1], tmp_path, run)
-    assert len(set(tried[:12])) == 12
-    assert tried[12:] == [(3e-5, 0.01, 0), (3e-5, 0.01, 1)]
-    assert fields["score"] == 90.0
-    assert read_json(tmp_path / "grid.json")["best"]["learning_rate"] == 3e-5
-
-
-class _HalfGate(torch.nn.Module):
-    """A gate reduced to what TaskObjective asks of one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.alpha = torch.nn.Parameter(torch.zeros(3))
-        self.calls: list[tuple[str, int]] = []
-
-    def resample(self, seed: int, step: int, micro: int = 0) -> None:
-        self.calls.append(("resample", step))
-
-    def penalty(self) -> torch.Tensor:
-        return self.alpha.sum() + 0.5
-
-    def expected_density(self) -> torch.Tensor:
-        return torch.tensor(0.25)
-
-    def after_step(self, step: int) -> None:
-        self.calls.append(("after", step))
-
-    def parameter_groups(self, weights_rate: float) -> list[dict[str, object]]:
-        return [{"params": [self.alpha], "lr": 1.0, "weight_decay": 0.0, "schedule": "constant"}]
-
-
-def test_a_gate_is_learned_on_the_tasks_own_loss(tmp_path: Path, builtin_data: Path) -> None:
-    from sparsebert.training import fit
-
-    gate = _HalfGate()
-    config = _config("rte", builtin_data, num_epochs=1)
-    prepared = prepare(config, tmp_path, make_gate=lambda model, steps: (gate, lambda folder: patterns.star(128)))
-    result = fit(prepared.objective, prepared.config, tmp_path)
-    assert gate.calls[:2] == [("resample", 0), ("after", 0)]
-    assert gate.alpha.sum().item() < 0
-    line = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])
-    assert line["penalty"] == 0.5
-    assert line["sparsity"] == 0.75
-    assert line["loss"] == pytest.approx(line["task"] + 0.5)
-    assert result.fields["sparsity"] == patterns.star(128).sparsity
-
-
 class _Deadly(Silent):
     """Ends the process, with no chance to clean up, once a step is done."""
 
@@ -246,24 +176,23 @@ class _Deadly(Silent):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _killed_at(step: int, config: FinetuneConfig, out: Path) -> int:
+def _killed_at(step: int, run: FinetuneRun, out: Path) -> int:
     """Run in a process of its own that dies after a step; the signal that ended it."""
     child = os.fork()
     if child == 0:
-        finetune(config, out, pattern="star", fit_settings={"checkpoint_every": 3}, progress=_Deadly(step))
+        run.make(out, _Deadly(step))
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 @pytest.mark.long
 def test_runs_killed_at_ten_different_steps_end_with_the_same_bits(tmp_path: Path, builtin_data: Path) -> None:
-    config = _config("rte", builtin_data, batch_size=8)
-    settings = {"checkpoint_every": 3}
-    finetune(config, tmp_path / "whole", pattern="star", fit_settings=settings)
+    run = _run("rte", builtin_data, batch_size=8, pattern="star", fit={"checkpoint_every": 3})
+    run.make(tmp_path / "whole")
     for step in range(1, 11):
         out = tmp_path / f"killed-{step}"
-        assert _killed_at(step, config, out) == -signal.SIGKILL
+        assert _killed_at(step, run, out) == -signal.SIGKILL
         assert not (out / "result.json").exists()
-        finetune(config, out, pattern="star", fit_settings=settings)
+        run.make(out)
         for file in ("result.json", "metrics.jsonl", "model/model.safetensors"):
             assert sha256_of_file(tmp_path / "whole" / file) == sha256_of_file(out / file)

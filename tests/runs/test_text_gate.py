@@ -11,16 +11,17 @@ import torch
 from sparsebert import Pattern, gates, load_model
 from sparsebert.errors import ConfigError, RunInterruptedError, SparseBertError
 from sparsebert.importance.saved import load_importance
-from sparsebert.training.gate_runs import GateRun, resolve, run_gate
+from sparsebert.runs import ImportanceRun, SearchRun
 
 
-def tiny_run(corpus: Path, kind: str, **changes: Any) -> GateRun:
+def small(corpus: Path, kind: str, **changes: Any) -> ImportanceRun | SearchRun:
     given = {"kind": kind, "model": "scratch:tiny", "corpus": corpus, "steps": 3, "length": 24, "batch_size": 4}
-    return resolve({**given, "num_held_out": 1, **changes}, {})
+    cls = ImportanceRun if kind in ("soft", "attention") else SearchRun
+    return cls.read({**given, "num_held_out": 1, **changes})
 
 
 def test_an_importance_run_leaves_p_a_table_a_sentence_and_a_figure(docs_corpus: Path, tmp_path: Path) -> None:
-    result = run_gate(tiny_run(docs_corpus, "soft"), tmp_path)
+    result = small(docs_corpus, "soft").make(tmp_path)
     values = load_importance(tmp_path)
     assert values.shape == (2, 24, 24)
     assert np.array_equal(values, values.transpose(0, 2, 1))
@@ -36,15 +37,15 @@ def test_with_a_head_start_the_gate_learns_in_the_last_steps_only(docs_corpus: P
     """AdamW's first step is as long as its rate: one step of the gate moves it that far, two may move it further."""
     moved = {}
     for share in (0.0, 0.5):
-        run = tiny_run(docs_corpus, "soft", steps=2, head_start=share, rate=0.03, warmup_steps=0)
-        run_gate(run, tmp_path / str(share))
+        run = small(docs_corpus, "soft", steps=2, head_start=share, rate=0.03, warmup_steps=0)
+        run.make(tmp_path / str(share))
         moved[share] = float(gates.load(tmp_path / str(share) / "gate.safetensors").logits().detach().abs().max())
     assert moved[0.5] == pytest.approx(0.03, rel=1e-3)
     assert moved[0.0] == pytest.approx(0.06, rel=1e-1)
 
 
 def test_attention_maps_are_distributions_over_keys(docs_corpus: Path, tmp_path: Path) -> None:
-    run_gate(tiny_run(docs_corpus, "attention"), tmp_path)
+    small(docs_corpus, "attention").make(tmp_path)
     values = load_importance(tmp_path)
     full_rows = values.sum(-1)
     assert values.shape == (2, 24, 24)
@@ -66,7 +67,7 @@ def test_attention_maps_are_distributions_over_keys(docs_corpus: Path, tmp_path:
 def test_a_search_leaves_a_gate_and_a_model_under_the_frozen_pattern(
     docs_corpus: Path, tmp_path: Path, kind: str, changes: dict[str, Any]
 ) -> None:
-    result = run_gate(tiny_run(docs_corpus, kind, **changes), tmp_path)
+    result = small(docs_corpus, kind, **changes).make(tmp_path)
     pattern = Pattern.load(tmp_path / "pattern.safetensors")
     gate = gates.load(tmp_path / "gate.safetensors")
     assert load_model(str(tmp_path / "model")).pattern == pattern
@@ -102,11 +103,11 @@ class _StopsAfter:
 def test_a_run_that_was_broken_off_ends_with_the_bits_of_one_that_was_not(
     docs_corpus: Path, tmp_path: Path, kind: str, changes: dict[str, Any]
 ) -> None:
-    run = tiny_run(docs_corpus, kind, steps=5, checkpoint_every=2, **changes)
-    run_gate(run, tmp_path / "whole")
+    run = small(docs_corpus, kind, steps=5, checkpoint_every=2, **changes)
+    run.make(tmp_path / "whole")
     with pytest.raises((KeyboardInterrupt, RunInterruptedError)):
-        run_gate(run, tmp_path / "broken", _StopsAfter(4))
-    assert run_gate(run, tmp_path / "broken").resumed_from in (2, 4)
+        run.make(tmp_path / "broken", _StopsAfter(4))
+    assert run.make(tmp_path / "broken").resumed_from in (2, 4)
     names = ["gate.safetensors", "metrics.jsonl", "result.json", "model/model.safetensors"]
     for name in [*names, "pattern.safetensors"] if kind == "structured" else names:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
@@ -115,8 +116,8 @@ def test_a_run_that_was_broken_off_ends_with_the_bits_of_one_that_was_not(
 def test_micro_batches_share_one_sample_and_leave_the_gradient_as_it_is(docs_corpus: Path, tmp_path: Path) -> None:
     alphas = []
     for parts in (1, 2):
-        run = tiny_run(docs_corpus, "structured", sparsity=0.7, steps=2, dropout=0.0, micro_batches=parts)
-        run_gate(run, tmp_path / str(parts))
+        run = small(docs_corpus, "structured", sparsity=0.7, steps=2, dropout=0.0, micro_batches=parts)
+        run.make(tmp_path / str(parts))
         alphas.append(gates.load(tmp_path / str(parts) / "gate.safetensors").logits().detach())
     torch.testing.assert_close(alphas[0], alphas[1], atol=2e-3, rtol=0)
 
@@ -125,8 +126,8 @@ def test_two_levels_move_alpha_by_batches_of_its_own(docs_corpus: Path, tmp_path
     """Without a penalty in the way: alpha differs between one level and two, the first weights' step does not."""
     alphas = []
     for levels in (1, 2):
-        run = tiny_run(docs_corpus, "structured", penalty=1e-9, steps=1, levels=levels, dropout=0.0)
-        run_gate(run, tmp_path / str(levels))
+        run = small(docs_corpus, "structured", penalty=1e-9, steps=1, levels=levels, dropout=0.0)
+        run.make(tmp_path / str(levels))
         alphas.append(gates.load(tmp_path / str(levels) / "gate.safetensors").logits().detach())
     assert not torch.equal(alphas[0], alphas[1])
     models = [load_model(str(tmp_path / str(levels) / "model"), "masked_lm") for levels in (1, 2)]
@@ -157,24 +158,24 @@ def test_two_levels_move_alpha_by_batches_of_its_own(docs_corpus: Path, tmp_path
 )
 def test_settings_that_cannot_be_are_refused(docs_corpus: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     with pytest.raises(SparseBertError):
-        run_gate(tiny_run(docs_corpus, **{"kind": "structured", "steps": 1, **changes}), tmp_path)
+        small(docs_corpus, **{"kind": "structured", "steps": 1, **changes}).make(tmp_path)
 
 
 def test_an_unknown_setting_is_named() -> None:
     with pytest.raises(ConfigError, match="no setting 'tau'"):
-        resolve({"kind": "soft", "model": "minilm", "corpus": Path("x"), "steps": 1}, {"tau": 1})
+        ImportanceRun.read({"model": "minilm", "corpus": Path("x"), "steps": 1, "tau": 1})
 
 
 def test_a_model_that_has_a_pattern_is_looked_at_everywhere_and_says_so(
     docs_corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = tiny_run(docs_corpus, "structured", sparsity=0.7)
-    run_gate(first, tmp_path / "first")
+    first = small(docs_corpus, "structured", sparsity=0.7)
+    first.make(tmp_path / "first")
     own = Pattern.load(tmp_path / "first" / "pattern.safetensors")
     corpus = {"model": str(tmp_path / "first" / "model")}
     with caplog.at_level("INFO", logger="sparsebert"):
-        run_gate(tiny_run(docs_corpus, "soft", **corpus), tmp_path / "importance")
-        run_gate(tiny_run(docs_corpus, "structured", sparsity=0.5, **corpus), tmp_path / "second")
+        small(docs_corpus, "soft", **corpus).make(tmp_path / "importance")
+        small(docs_corpus, "structured", sparsity=0.5, **corpus).make(tmp_path / "second")
     assert caplog.text.count("rests: a gate is learned in its place") == 2
     moved = gates.load(tmp_path / "importance" / "gate.safetensors").logits() != 0
     assert moved.all()

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from sparsebert.runs import FinetuneRun
 from sparsebert.tasks.builtin import builtin_rows, write_squad
-from sparsebert.tasks.config import FinetuneConfig
-from sparsebert.tasks.finetune import finetune
 from sparsebert.tasks.rows import Answer, QuestionRow
 from sparsebert.tasks.table import find_task
 
@@ -32,13 +31,14 @@ def test_a_small_model_answers_its_own_training_rows(tmp_path: Path) -> None:
     task, rows = find_task("squad1"), _long_rows(8)
     for file in (task.train, task.dev[""]):
         write_squad(tmp_path / "data" / file.name, task, file, rows)
-    config = FinetuneConfig(
+    run = FinetuneRun(
         *("squad1", str(tmp_path / "data"), "scratch:tiny"),
         length=96,
         stride=40,
         batch_size=8,
         num_epochs=50,
         learning_rate=1e-3,
+        pattern="longformer",
     )
-    result = finetune(config, tmp_path / "run", pattern="longformer")
+    result = run.make(tmp_path / "run")
     assert result.fields["metrics"]["f1"] >= 95

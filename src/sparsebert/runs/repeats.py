@@ -9,11 +9,11 @@ from typing import Any
 
 from sparsebert.errors import ConfigError
 from sparsebert.files import write_json
-from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.runs.finetune import FinetuneRun
 from sparsebert.tasks.table import LEARNING_RATES, WEIGHT_DECAYS, find_task
 
-# Runs one configuration in a folder; gives the fields of its result.json.
-Run = Callable[[FinetuneConfig, Path], Mapping[str, Any]]
+# Makes one run in a folder; gives the fields of its result.json.
+Make = Callable[[FinetuneRun, Path], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,22 @@ class Summary:
         return {"score": self.mean, "scores": list(self.scores), "deviation": self.deviation, "interval": interval}
 
 
-def run_seeds(config: FinetuneConfig, seeds: Sequence[int], out: Path, run: Run) -> dict[str, Any]:
+def repeated(run: FinetuneRun, seeds: Sequence[int], out: Path, make: Make, *, grid: bool) -> Mapping[str, Any]:
+    """The run itself, or with several seeds, or first over the grid."""
+    if grid:
+        return run_grid(run, seeds, out, make)
+    return make(run, out) if len(seeds) == 1 else run_seeds(run, seeds, out, make)
+
+
+def run_seeds(run: FinetuneRun, seeds: Sequence[int], out: Path, make: Make) -> dict[str, Any]:
     """One run a seed, in out/seed-N; their summary in out/result.json."""
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"seeds are {list(seeds)}; expected at least one, each once")
-    results = [run(replace(config, seed=seed), out / f"seed-{seed}") for seed in seeds]
+    results = [make(replace(run, seed=seed), out / f"seed-{seed}") for seed in seeds]
     summary = Summary(tuple(float(result["score"]) for result in results))
     names = results[0]["metrics"]
     fields = {
-        "task": config.task,
+        "task": run.task,
         "metric": results[0]["metric"],
         "metrics": {name: fmean(float(result["metrics"][name]) for result in results) for name in names},
         "seed": list(seeds),
@@ -65,10 +72,10 @@ def run_seeds(config: FinetuneConfig, seeds: Sequence[int], out: Path, run: Run)
 
 
 def run_grid(
-    config: FinetuneConfig,
+    run: FinetuneRun,
     seeds: Sequence[int],
     out: Path,
-    run: Run,
+    make: Make,
     *,
     learning_rates: Sequence[float] = LEARNING_RATES,
     weight_decays: Sequence[float] = WEIGHT_DECAYS,
@@ -77,14 +84,14 @@ def run_grid(
 
     The dev rows that choose are those that score: as in the paper, whose own test figures come from the server.
     """
-    find_task(config.task)
+    find_task(run.task)
     tried = []
     for rate in learning_rates:
         for decay in weight_decays:
-            setting = replace(config, learning_rate=rate, weight_decay=decay, seed=seeds[0])
-            result = run(setting, out / "grid" / f"lr={rate:g},decay={decay:g}")
+            setting = replace(run, learning_rate=rate, weight_decay=decay, seed=seeds[0])
+            result = make(setting, out / "grid" / f"lr={rate:g},decay={decay:g}")
             tried.append({"learning_rate": rate, "weight_decay": decay, "score": float(result["score"])})
     best = max(tried, key=lambda one: one["score"])
-    chosen = replace(config, learning_rate=best["learning_rate"], weight_decay=best["weight_decay"])
+    chosen = replace(run, learning_rate=best["learning_rate"], weight_decay=best["weight_decay"])
     write_json(out / "grid.json", {"tried": tried, "best": best})
-    return run_seeds(chosen, seeds, out, run) | {"best": best}
+    return run_seeds(chosen, seeds, out, make) | {"best": best}

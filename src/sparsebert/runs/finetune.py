@@ -1,0 +1,139 @@
+"""Fine-tuning: from official files to a scored transformers folder."""
+
+import contextlib
+import math
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+from sparsebert.errors import ConfigError
+from sparsebert.model.heads import give_pattern, pattern_of
+from sparsebert.patterns import Pattern
+from sparsebert.runs.run import Prepared, Run
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.fitting import pattern_for
+from sparsebert.tasks.folder import TaskFolder
+from sparsebert.tasks.items import make_items
+from sparsebert.tasks.loading import data_folder, fingerprint, load_rows, load_task_model, tokenizer_for
+from sparsebert.tasks.objective import TaskObjective
+from sparsebert.tasks.table import find_task
+from sparsebert.text import vocabulary_hash
+from sparsebert.training import FitConfig, Objective
+from sparsebert.training.starting_points import shape_of, source_of
+
+_SCRATCH_POSITIONS = 512  # of a model from scratch
+# Two ways to say one thing: the second would silently win.
+_EITHER_OR = (("num_epochs", "num_steps"), ("warmup", "warmup_steps"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskRun(FinetuneConfig, Run):
+    """A model trained on a task's rows."""
+
+    command: str | None = None  # that makes the run again, for the model card
+    saves_model: bool = True  # False: its scores and its pattern are all that is wanted
+
+    UNNAMED = frozenset({"command", "saves_model"})
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        for one, other in _EITHER_OR:
+            if given.get(one) is not None and given.get(other) is not None:
+                raise ConfigError(f"{one} and {other} are both given; {other} would replace {one}, so leave one out")
+        return super().read({name: value for name, value in given.items() if value is not None})
+
+    def objective(self, tuned: TaskObjective, heads: int, steps: int) -> Objective:
+        """What is trained, around the task's own loss."""
+        raise NotImplementedError
+
+    def own_pattern(self, heads: int) -> Pattern | None:
+        """A pattern that is asked for, found before anything is loaded."""
+        return None
+
+    def prepare(self, out: Path) -> Prepared:
+        run = self.resolved()
+        shape = run.checked_shape()
+        own = run.own_pattern(int(shape["num_attention_heads"]))
+        with _undone_on_error(out):
+            return run.prepared(out, own)
+
+    def prepared(self, out: Path, own: Pattern | None) -> Prepared:
+        """The settings are resolved and checked by now."""
+        task, source, data = find_task(self.task), source_of(self.model), data_folder(self.data, out)
+        train, dev = load_rows(self, task, data)
+        tokenizer = tokenizer_for(source, train)
+        model = load_task_model(source, task, tokenizer, self.seed)
+        fitted = own or pattern_for(pattern_of(model), **self.fitting(int(model.config.num_attention_heads)))
+        if fitted is not None:
+            give_pattern(model, fitted)
+        length, stride = int(self.length or 0), int(self.stride or 0)
+        tuned = TaskObjective(
+            model,
+            task,
+            make_items(task, train, tokenizer, length, stride),
+            {section: make_items(task, rows, tokenizer, length, stride) for section, rows in dev.items()},
+            folder=TaskFolder(task, tokenizer, length, stride, self.command) if self.saves_model else None,
+            batch_size=int(self.batch_size or 0),
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            seed=self.seed,
+        )
+        config = self.fit_config(tuned.steps_per_epoch)
+        objective = self.objective(tuned, int(model.config.num_attention_heads), config.num_steps)
+        settings = {one.name: getattr(self, one.name) for one in fields(FinetuneConfig) if one.name != "seed"} | {
+            "data_sha256": fingerprint(task, data),
+            "vocabulary": vocabulary_hash(tokenizer),
+            "pattern": None if fitted is None else fitted.digest,
+            "rows": len(train),
+            "dev_rows": {section or "dev": len(rows) for section, rows in dev.items()},
+        }
+        return Prepared(objective, config, settings)
+
+    def fitting(self, heads: int) -> dict[str, Any]:
+        """What a pattern has to fit."""
+        what = find_task(self.task).title
+        return {"length": int(self.length or 0), "heads": heads, "anchor": self.anchor, "what": what}
+
+    def fit_config(self, steps_per_epoch: int) -> FitConfig:
+        num_steps = max(1, math.ceil(float(self.num_epochs or 0) * steps_per_epoch))
+        given = {"num_steps": num_steps, **self.fit}
+        given.setdefault("warmup_steps", math.ceil(self.warmup * given["num_steps"]))
+        return FitConfig(seed=self.seed, **given)
+
+    def checked_shape(self) -> dict[str, Any]:
+        """The model's sizes; before any work: whether it has positions for the inputs."""
+        length, shape = int(self.length or 0), shape_of(source_of(self.model))
+        positions = int(shape.get("max_position_embeddings", _SCRATCH_POSITIONS))
+        if length > positions:
+            raise ConfigError(
+                f"length is {length} but {self.model} has {positions} positions; choose at most {positions}, "
+                f"or extend them first by pre-training at length {length}"
+            )
+        return shape
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinetuneRun(TaskRun):
+    """A task trained, dense or under a pattern, and scored on its dev rows."""
+
+    pattern: Pattern | str | None = None  # a pattern, its file, or a builder's name; None: the model's own
+
+    def own_pattern(self, heads: int) -> Pattern | None:
+        return pattern_for(self.pattern, **self.fitting(heads))
+
+    def objective(self, tuned: TaskObjective, heads: int, steps: int) -> Objective:
+        return tuned
+
+
+@contextlib.contextmanager
+def _undone_on_error(out: Path) -> Iterator[None]:
+    """A run that cannot begin leaves no folder behind, where there was none."""
+    existed = out.exists()
+    try:
+        yield
+    except BaseException:
+        if not existed:
+            shutil.rmtree(out, ignore_errors=True)
+        raise

@@ -1,0 +1,77 @@
+"""What a task's run needs before training: rows, a tokenizer, a model with the task's head, and a hash of the files."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from sparsebert.files import canonical_json, sha256, sha256_of_file
+from sparsebert.model import load_model
+from sparsebert.tasks.builtin import BUILTIN, write_builtin
+from sparsebert.tasks.config import FinetuneConfig
+from sparsebert.tasks.reading import HUB, has_part, part_path, read_rows, subset
+from sparsebert.tasks.rows import ChoiceRow, QuestionRow, Row
+from sparsebert.tasks.table import Task
+from sparsebert.text import load_tokenizer, train_tokenizer
+
+_SCRATCH_VOCABULARY = 8000  # at most, for a model from scratch: its vocabulary comes from the task's own texts
+
+
+def data_folder(data: str, out: Path) -> str:
+    """The data folder; built-in tasks are written into the run folder."""
+    return str(write_builtin(Path(out) / "data")) if data == BUILTIN else data
+
+
+def load_rows(config: FinetuneConfig, task: Task, data: str) -> tuple[list[Row], dict[str, list[Row]]]:
+    """Training rows, and dev rows by section, as many as were asked for."""
+    skip = config.skip_bad_rows
+    train = subset(read_rows(task, data, "train", skip_bad_rows=skip), config.max_rows, config.subset_seed)
+    sections = [section for section in task.dev if has_part(task, data, "dev", section)] or list(task.dev)
+    dev = {
+        section: subset(
+            read_rows(task, data, "dev", section, skip_bad_rows=skip), config.max_dev_rows, config.subset_seed
+        )
+        for section in sections
+    }
+    return train, dev
+
+
+def tokenizer_for(model: str, train: Sequence[Row]) -> Tokenizer:
+    """The model's own; from scratch, one trained on the texts of the training rows."""
+    if not model.startswith("scratch:"):
+        return load_tokenizer(model)
+    return train_tokenizer(lambda: _texts(train), _SCRATCH_VOCABULARY)
+
+
+def _texts(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        if isinstance(row, QuestionRow):
+            yield from (row.question, row.context)
+        elif isinstance(row, ChoiceRow):
+            yield from (row.context, row.start, *row.endings)
+        else:
+            yield row.first
+            yield row.second or ""
+
+
+def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) -> Any:
+    """The model with the task's head, whose labels have the task's names."""
+    changes: dict[str, Any] = {}
+    if task.kind == "classification":
+        names = [task.label_name(index) for index in range(len(task.labels))]
+        changes = {"id2label": dict(enumerate(names)), "label2id": {name: index for index, name in enumerate(names)}}
+        changes["problem_type"] = "single_label_classification"
+    elif task.kind == "regression":
+        changes = {"id2label": {0: "score"}, "label2id": {"score": 0}, "problem_type": "regression"}
+    if source.startswith("scratch:"):
+        changes["vocab_size"] = tokenizer.get_vocab_size()
+    return load_model(source, task.head, seed=seed, **changes)
+
+
+def fingerprint(task: Task, data: str) -> str:
+    """sha256 over the files that the run reads: a run is not resumed on other rows."""
+    if data.startswith(HUB):
+        return data
+    paths = [part_path(task, data, "train"), *(part_path(task, data, "dev", section) for section in task.dev)]
+    return sha256(canonical_json([sha256_of_file(path) for path in paths if path.is_file()]).encode())

@@ -1,0 +1,113 @@
+"""Learning a gate beside the weights (Algorithm 1), whatever the loss: on one level or two, and how it ends."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparsebert import gates
+from sparsebert.gates import Diagonal, Gate
+from sparsebert.model import attach, detach, running
+from sparsebert.model.heads import give_pattern
+from sparsebert.patterns import Pattern
+from sparsebert.training.objective import Losses, Objective, Wrapper
+
+
+class Gated(Wrapper):
+    """Any objective under a gate: one sample a step, shared by all layers, sequences, micro-batches and ranks.
+
+    second: None for one level, weights and alpha moved by the same loss; else two levels (first-order DARTS): an
+    objective of the same model on batches of its own, whose loss moves alpha while the inner one's moves the weights.
+    from_step: the step from which on the gate learns. Before it the gate stays as it began, so that the weights know
+    something by then: what a gate learns under heads that know nothing is noise.
+    """
+
+    def __init__(
+        self, inner: Objective, gate: Gate, *, seed: int, second: Objective | None = None, from_step: int = 0
+    ) -> None:
+        super().__init__(inner)
+        self.gate, self.seed, self.from_step = gate, seed, from_step
+        # In a list, where torch does not look: its weights are the inner objective's, which a checkpoint holds once.
+        self._second = [] if second is None else [second]
+        attach(inner.model, gate, inside=False)
+
+    def forward(self, step: int, micro: int) -> Losses:
+        self.gate.requires_grad_(step >= self.from_step and not self._second)
+        self.gate.resample(self.seed, step)
+        losses: Losses = self.inner(step, micro)
+        total = losses.total
+        for second in self._second:
+            total = total + self._own_term(second, step, micro)
+        if self.gate.sparsity is None and not self.gate.penalty_weight:
+            return Losses(total, losses.parts, losses.tokens)
+        penalty = self.gate.penalty()
+        # A loss that is one number is shown beside the penalty, a loss of several parts by its parts.
+        parts = dict(losses.parts) or {"task": losses.total.detach()}
+        parts |= {"penalty": penalty.detach(), "sparsity": 1.0 - float(self.gate.expected_density().detach())}
+        if self.gate.sparsity is not None:
+            parts["lambda"] = float(self.gate.dual)
+        return Losses(total + penalty, parts, losses.tokens)
+
+    def _own_term(self, second: Objective, step: int, micro: int) -> Tensor:
+        """A term whose value is zero and whose gradient is alpha's own: one backward pass then serves both levels."""
+        self.gate.requires_grad_(True)
+        self.gate.resample(self.seed, step)
+        second.micro_batches = self.micro_batches
+        parameters = list(self.gate.parameters())
+        gradients = torch.autograd.grad(second(step, micro).total, parameters)
+        self.gate.forget()
+        return torch.stack([((p - p.detach()) * g).sum() for p, g in zip(parameters, gradients, strict=True)]).sum()
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        return [*self.inner.parameter_groups(), *self.gate.parameter_groups(self.learning_rate)]
+
+    def after_step(self, step: int) -> None:
+        self.inner.after_step(step)
+        self.gate.after_step(step)
+
+
+class Frozen(Wrapper):
+    """A search: judged under the pattern that freezing would give now, and ended by freezing it into the model."""
+
+    inner: Gated
+
+    def __init__(self, inner: Gated, *, diagonal: Diagonal = "learned") -> None:
+        super().__init__(inner)
+        self.diagonal = diagonal
+
+    def pattern(self) -> Pattern:
+        return self.inner.gate.freeze(self.inner.gate.sparsity, diagonal=self.diagonal)
+
+    def evaluate(self, step: int) -> dict[str, float]:
+        pattern = self.pattern()
+        with running(self.model, pattern):
+            return {**self.inner.evaluate(step), "frozen_sparsity": pattern.sparsity}
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        """Freeze the gate into the model's pattern, and save gate, pattern and whatever the inner objective saves."""
+        gate, pattern = self.inner.gate, self.pattern()
+        gates.save(gate, folder / "gate.safetensors")
+        pattern.save(folder / "pattern.safetensors")
+        expected = 1.0 - float(gate.expected_density().detach())
+        give_pattern(detach(self.model), pattern)
+        return {**self.inner.finish(folder), "expected_sparsity": expected, **summary(pattern)}
+
+
+def summary(pattern: Pattern) -> dict[str, Any]:
+    """What a learned pattern keeps, head by head, off the border."""
+    return {
+        "sparsity": pattern.sparsity,
+        "sparsity_of_heads": [1.0 - len(pattern.entries(head)) / pattern.length**2 for head in range(pattern.heads)],
+        "heads_with_diagonal": _share_of_heads(pattern, 0),
+        "heads_with_neighbours": _share_of_heads(pattern, 1),
+    }
+
+
+def _share_of_heads(pattern: Pattern, distance: int) -> float:
+    """The share of heads that keep most of a line."""
+    n = pattern.length
+    rows = np.arange(1, n - 1 - distance)
+    line = rows * n + rows + distance
+    return float(np.mean([np.isin(line, pattern.entries(head)).mean() > 0.5 for head in range(pattern.heads)]))

@@ -1,0 +1,1 @@
+"""From settings to run folders, one module a kind of run."""
