@@ -1,6 +1,7 @@
 """Data flows left to right, and so do imports."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +88,18 @@ def test_what_judges_does_not_know_how_it_is_shown() -> None:
     judging = list((SOURCE / "report" / "judging").glob("*.py"))
     assert judging
     assert not [path.name for path in judging if "report.rendering" in path.read_text()]
+
+
+def test_what_stands_below_the_command_line_names_no_option() -> None:
+    """Docstrings aside: whoever calls a run from Python has no option to give."""
+    lower = ORDER[ORDER.index("batches") : ORDER.index("runs") + 1]
+    for file in (file for package in lower for file in (SOURCE / package).rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(file.read_text())))
+        words = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words:
+                option = re.search(r"(?<![-\w])--[a-z-]+(?![-\w.])", node.value)
+                assert not option, f"{file.relative_to(SOURCE)}: {node.value}"
 
 
 def test_there_is_no_drawer_for_odds_and_ends() -> None:

@@ -8,6 +8,7 @@ from sparsebert import patterns
 from sparsebert.model import load_model
 from sparsebert.tasks.features import Batch, Sequences
 from sparsebert.tasks.heads import item_losses, run_head
+from tests.training.families import CONFIGS, WORDS, small_model
 
 
 def _batch(rows: int = 4) -> Batch:
@@ -41,6 +42,14 @@ def test_the_model_is_left_as_it_was() -> None:
     run_head(model, "classification", batch)
     states = model.base_model(batch.input_ids, attention_mask=batch.padding()).last_hidden_state
     assert states.shape[1] == batch.input_ids.shape[1]
+
+
+@pytest.mark.parametrize("family", CONFIGS)
+def test_every_family_scores_rows_as_its_own_forward_does(family: str) -> None:
+    model, batch = small_model(family, "SequenceClassification").eval(), _batch(3)
+    batch = Batch(batch.input_ids % WORDS, torch.zeros_like(batch.input_ids), batch.lengths)
+    own = model(input_ids=batch.input_ids, attention_mask=batch.padding()).logits
+    torch.testing.assert_close(run_head(model, "classification", batch), own, atol=1e-5, rtol=1e-5)
 
 
 def test_four_choices_are_scored_together() -> None:

@@ -46,7 +46,7 @@ class Places:
         if num_documents < 2:
             raise CorpusError(
                 f"the {split.replace('_', '-')} part of {store.path} has {num_documents} documents, but sentence pairs "
-                "need two or more; prepare more text, or another --held-out share"
+                "need two or more; prepare more text, or set another share of it aside"
             )
 
     def at(self, position: int) -> Place:

@@ -69,7 +69,7 @@ def _maps(folder: Path) -> Float[np.ndarray, "heads n n"] | None:
         return None
     tensors, about = open_sealed_tensors(read_bytes(path), path)
     if about.get("kind") != "attention maps" or "maps" not in tensors or tensors["maps"].ndim != 3:
-        raise FileError(f"{path} holds no attention maps; run importance --method attention again")
+        raise FileError(f"{path} holds no attention maps; run the importance analysis again")
     return tensors["maps"].astype(float)
 
 

@@ -23,7 +23,7 @@ _FILLER = "x"  # columns that no task reads
 
 
 def write_builtin(folder: Path, *, seed: int = 0, tasks: Sequence[str] | None = None) -> Path:
-    """Write the files under the folder, as `--data` expects them; the same seed gives the same bytes."""
+    """Write the files under the folder, laid out like the official ones; the same seed gives the same bytes."""
     with synced_together():
         for name in tasks or TASKS:
             _write_task(Path(folder), TASKS[name], seed)

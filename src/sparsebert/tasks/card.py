@@ -39,7 +39,7 @@ tags: [sparsebert, sparse-attention, {task.name}]
 
 def _usage(task: Task) -> str:
     pipeline = _PIPELINES[task.kind]
-    by_hand = "`sparsebert predict THIS_FOLDER --file INPUT` reads a file or standard input."
+    by_hand = "`sparsebert predict THIS_FOLDER` reads standard input, or a file that it is given."
     if pipeline is None:
         return by_hand
     call = f'import sparsebert\nfrom transformers import pipeline\nmodel = pipeline("{pipeline}", model="THIS_FOLDER")'

@@ -55,7 +55,7 @@ def model_folder_of(run: str | Path) -> Path:
     folder = Path(run)
     found = folder / "model" if (folder / "model" / _SETTINGS).is_file() else folder
     if not (found / _SETTINGS).is_file():
-        raise TaskError(f"{run} holds no fine-tuned model; expected the --out of sparsebert finetune, run to its end")
+        raise TaskError(f"{run} holds no fine-tuned model; expected the folder of a fine-tuning run that ended")
     return found
 
 

@@ -162,7 +162,7 @@ def _restore_weights(objective: nn.Module, saved: Mapping[str, Tensor]) -> None:
     own, saved = dict(_weights(objective)), {_without_wrappers(name): tensor for name, tensor in saved.items()}
     odd = sorted(set(own) ^ set(saved)) or [name for name in own if own[name].shape != saved[name].shape]
     if odd:
-        raise TrainingError(f"the checkpoint does not fit this objective, first at {odd[0]}; use another --out folder")
+        raise TrainingError(f"the checkpoint does not fit this objective, first at {odd[0]}; use another folder")
     for name, tensor in own.items():
         tensor.copy_(saved[name])
 

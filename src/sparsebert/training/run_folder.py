@@ -44,7 +44,9 @@ class RunFolder:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError as error:
-            raise FileError(f"another process is running in {self.folder}; wait for it or use another --out") from error
+            raise FileError(
+                f"another process is running in {self.folder}; wait for it or use another folder"
+            ) from error
         finally:
             os.close(descriptor)
 
@@ -61,7 +63,7 @@ class RunFolder:
             return torch.get_num_threads()
         found = read_json(path)
         if not isinstance(found, dict) or not isinstance(found.get("fit"), dict):
-            raise FileError(f"{path} does not describe a run; use another --out folder")
+            raise FileError(f"{path} does not describe a run; use another folder")
         _refuse_changes(path, found, description)
         return _compare_environment(path, found.get("environment", {}), description["environment"])
 
@@ -166,7 +168,7 @@ def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]
         if name not in FREE_FIELDS and not name.startswith("where.") and before_value != after_value:
             raise ConfigError(
                 f"{name} is {before_value!r} in {path} but {after_value!r} now; "
-                "give it the same value to resume that run, or use another --out folder"
+                "give it the same value to resume that run, or use another folder"
             )
 
 

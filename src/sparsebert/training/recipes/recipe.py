@@ -9,7 +9,7 @@ from sparsebert.errors import ConfigError
 
 @dataclass(frozen=True)
 class Recipe:
-    """What `pretrain --recipe` fills in; anything given on the command line comes before it."""
+    """What a recipe fills in; anything that is given comes before it."""
 
     model: str
     length: int  # tokens in a row
