@@ -63,7 +63,7 @@ def test_options_come_before_the_recipe_and_its_epochs_follow_the_corpus(corpus:
         (("--model", "scratch:tiny", "--steps", "3", "--out", "x"), "--corpus"),
         (("--model", "scratch:tiny", "--steps", "3", "--set", "colour=red"), "colour"),
         (("--model", "scratch:tiny", "--steps", "3", "--set", "seed=1"), "seed has an option of its own"),
-        (("--model", "scratch:tiny", "--steps", "0", "--dry-run", "--set", "vocab_size=9"), "num_steps"),
+        (("--model", "scratch:tiny", "--steps", "0", "--dry-run", "--set", "vocab_size=9"), "steps is 0"),
     ],
 )
 def test_what_is_missing_or_unknown_is_named(arguments: tuple[str, ...], named: str) -> None:

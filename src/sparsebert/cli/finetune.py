@@ -13,6 +13,7 @@ _TASKS = "mnli, qqp, qnli, sst2, cola, stsb, mrpc, rte, swag, squad1 or squad2"
 
 
 def finetune(
+    context: typer.Context,
     task: Annotated[str, typer.Argument(help=f"{_TASKS}.")],
     data: Annotated[
         str,
@@ -76,21 +77,16 @@ def finetune(
         return
     if out is None:
         raise ConfigError("finetune was given no --out; name the run folder to make, such as --out runs/rte")
-    given = {
-        "length": length,
-        "batch_size": batch_size,
-        "num_epochs": epochs,
-        "learning_rate": learning_rate,
-        "weight_decay": weight_decay,
-        "max_rows": max_rows,
-        "max_dev_rows": max_dev_rows,
-        "anchor": anchor,
-        "seed": seed,
-        "skip_bad_rows": skip_bad_rows,
-    }
     if grid and (learning_rate is not None or weight_decay is not None):
         raise ConfigError("--grid tries learning rates and weight decays of its own; leave out yours, or --grid")
-    from sparsebert.cli.options import command_line, options_of, read_settings, require_folder, say_what_happens
+    from sparsebert.cli.options import (
+        command_line,
+        options_of,
+        read_settings,
+        require_folder,
+        say_what_happens,
+        settings_given,
+    )
     from sparsebert.runs import FinetuneRun
     from sparsebert.runs.repeats import repeated
     from sparsebert.training import for_this_terminal, is_main
@@ -98,8 +94,8 @@ def finetune(
     require_folder(out)
     say_what_happens()
     options = options_of(finetune, num_epochs="--epochs")
-    settings = {"task": task, "data": data, "model": model, "pattern": pattern, **given}
-    run = FinetuneRun.read(settings | read_settings(set_, FinetuneRun.known(), options)).resolved()
+    given = settings_given(context, FinetuneRun.known()) | {"num_epochs": epochs}
+    run = FinetuneRun.read(given | read_settings(set_, FinetuneRun.known(), options)).resolved()
 
     def make(one: FinetuneRun, folder: Path) -> Mapping[str, Any]:
         one = replace(one, command=command_line("finetune", one, options))

@@ -1,12 +1,13 @@
 """`sparsebert importance`: which kinds of entries does attention need?"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 
 def importance(
+    context: typer.Context,
     model: Annotated[str, typer.Option(help="minilm, a model folder, a hub id, or scratch:tiny|mini|base.")],
     corpus: Annotated[Path, typer.Option(help="A folder made by sparsebert prepare.")],
     steps: Annotated[int, typer.Option(help="Optimiser steps.")],
@@ -42,25 +43,18 @@ def importance(
 
     sparsebert importance --model minilm --corpus corpus --steps 300 --method attention --beside importance --out maps
     """
-    from sparsebert.cli.options import options_of, read_settings, require_folder, say_what_happens
+    from sparsebert.cli.options import options_of, read_settings, require_folder, say_what_happens, settings_given
     from sparsebert.errors import ConfigError
     from sparsebert.runs import ImportanceRun
     from sparsebert.training import for_this_terminal, is_main
 
     if method not in ("gate", "attention"):
         raise ConfigError(f"--method is {method!r}; expected gate or attention")
-    given: dict[str, Any] = {
-        "kind": "soft" if method == "gate" else "attention",
-        "model": model,
-        "corpus": corpus,
-        "steps": steps,
-        "length": length,
-        "batch_size": batch_size,
-        "head_start": (0.5 if method == "gate" else 0.0) if head_start is None else head_start,
-        "seed": seed,
-    }
+    given = settings_given(context, ImportanceRun.known()) | {"kind": "soft" if method == "gate" else "attention"}
+    if method == "gate":
+        given.setdefault("head_start", 0.5)
     options = options_of(importance, num_steps="--steps", kind="--method")
-    run = ImportanceRun.read({**given, **read_settings(set_, ImportanceRun.known(), options)})
+    run = ImportanceRun.read(given | read_settings(set_, ImportanceRun.known(), options))
     require_folder(out)
     if beside is not None:
         _check_beside(beside, method)

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args
 
+from typer import Context
 from typer.models import ArgumentInfo, OptionInfo
 
 from sparsebert.errors import ConfigError, FileError
@@ -37,6 +38,11 @@ def read_settings(
             raise ConfigError(f"--set was given {name} twice; leave one out")
         settings[name] = free[name].read(text)
     return settings
+
+
+def settings_given(context: Context, known: Mapping[str, Declared]) -> dict[str, Any]:
+    """The options of this call that are settings of a run, by name; those that were left out are left out."""
+    return {name: value for name, value in context.params.items() if name in known and value is not None}
 
 
 def options_of(command: Callable[..., Any], **others: str) -> dict[str, str]:

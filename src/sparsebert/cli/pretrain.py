@@ -1,7 +1,7 @@
 """`sparsebert pretrain`: train a model's weights under a pattern, or from scratch."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 
 def pretrain(
+    context: typer.Context,
     model: Annotated[
         str | None,
         typer.Option(help="minilm, a model folder, a hub id, or scratch:tiny|mini|base.", show_default="the recipe's"),
@@ -55,27 +56,17 @@ def pretrain(
 
     sparsebert pretrain --recipe paper --dry-run --device-flops 5e13 --devices 8
     """
-    from sparsebert.cli.options import builder_arguments, options_of, read_settings
+    from sparsebert.cli.options import builder_arguments, options_of, read_settings, settings_given
     from sparsebert.errors import ConfigError
     from sparsebert.runs.pretrain import PATTERN, PretrainRun, recipe_settings
 
-    given: dict[str, Any] = {
-        "model": model,
-        "corpus": corpus,
-        "pattern": pattern,
-        "steps": steps,
-        "length": length,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "seed": seed,
-    }
     is_built = pattern is not None and not Path(pattern).is_file()
     for pair in set_ or []:
         if pair.startswith(PATTERN) and not is_built:
             raise ConfigError(f"--set was given {pair!r}, but --pattern names no builder that it could apply to")
     known = PretrainRun.known() | (builder_arguments(str(pattern), PATTERN) if is_built else {})
     others = read_settings(set_, known, options_of(pretrain, num_steps="--steps"))
-    chosen = {name: value for name, value in given.items() if value is not None} | others
+    chosen = settings_given(context, PretrainRun.known()) | others
     if recipe is not None:
         chosen = recipe_settings(recipe, chosen) | chosen
     for name in ("model", "steps"):

@@ -8,6 +8,7 @@ import typer
 
 
 def search(
+    context: typer.Context,
     model: Annotated[str, typer.Option(help="minilm, a model folder, a hub id, or scratch:tiny|mini|base.")],
     out: Annotated[Path, typer.Option(help="The run folder; an unfinished run in it is resumed.")],
     corpus: Annotated[Path | None, typer.Option(help="A folder made by sparsebert prepare.")] = None,
@@ -55,7 +56,14 @@ def search(
 
     sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
     """
-    from sparsebert.cli.options import command_line, options_of, read_settings, require_folder, say_what_happens
+    from sparsebert.cli.options import (
+        command_line,
+        options_of,
+        read_settings,
+        require_folder,
+        say_what_happens,
+        settings_given,
+    )
     from sparsebert.errors import ConfigError
     from sparsebert.runs import SearchRun, TaskSearchRun
     from sparsebert.training import for_this_terminal, is_main
@@ -68,27 +76,12 @@ def search(
         raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
     require_folder(out)
     say_what_happens()
-    given: dict[str, Any] = {
-        "kind": kind,
-        "model": model,
-        "length": length,
-        "batch_size": batch_size,
-        "preset": preset,
-        "levels": levels,
-        "diagonal": diagonal,
-        "seed": seed,
-        "sparsity": sparsity,
-        "penalty": penalty,
-    }
-    cls: type[SearchRun | TaskSearchRun] = SearchRun
-    given |= {"corpus": corpus, "steps": steps}
+    cls: type[SearchRun | TaskSearchRun] = SearchRun if task is None else TaskSearchRun
+    given = settings_given(context, cls.known())
     if task is not None:
-        cls = TaskSearchRun
-        given = {**given, "task": task, "data": data or "builtin:tasks", "num_steps": given.pop("steps")}
-        given.pop("corpus")
+        given |= {"data": data or "builtin:tasks", "num_steps": steps}
     options = options_of(search, num_steps="--steps")
-    others = read_settings(set_, cls.known(), options)
-    run = cls.read({name: value for name, value in given.items() if value is not None} | others)
+    run = cls.read(given | read_settings(set_, cls.known(), options))
     if isinstance(run, TaskSearchRun):
         run = replace(run, command=command_line("search", run.resolved(), options))
     result = run.make(out, for_this_terminal("search") if is_main() else None)

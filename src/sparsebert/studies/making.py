@@ -55,7 +55,9 @@ def _add_seconds(job: Job, folder: Path) -> None:
 
 
 def _make_pretraining(job: Job, folder: Path) -> None:
-    prepared = PretrainRun.read({**_on_text(job, PretrainRun), "pattern": _pattern(job)}).prepare(folder)
+    run = PretrainRun.read({**_on_text(job, PretrainRun), "pattern": None})
+    heads = int(run.model_shape()["num_attention_heads"])
+    prepared = replace(run, pattern=_pattern(job, heads)).prepare(folder)
     with torch.no_grad():
         before = prepared.objective.eval().evaluate(0)["mlm_loss"]
     _fit(job, folder, prepared, fields={"mlm_loss_before": before})
@@ -93,23 +95,16 @@ def _on_text(job: Job, kind: type[TextRun]) -> dict[str, Any]:
     }
 
 
-def _pattern(job: Job) -> Pattern | None:
+def _pattern(job: Job, heads: int) -> Pattern | None:
     """The pattern that a run's configuration asks for; None: dense."""
     wanted = job.run.config["pattern"]
     if wanted is None:
         return None
     if "run" not in wanted:
-        heads = _heads_at(job)
         return stated_pattern(wanted, int(job.run.config["length"]), heads)
     if wanted["diagonal"] == "learned":
         return Pattern.load(job.place.file(wanted["run"], "pattern.safetensors"))
     return gates.load(job.place.file(wanted["run"], "gate.safetensors")).freeze(diagonal=wanted["diagonal"])
-
-
-def _heads_at(job: Job) -> int:
-    start = job.run.config["start"]
-    shape = {**shape_of(job.place.model), **job.run.config["shape"]} if start is None else shape_of(_model(job, start))
-    return int(shape["num_attention_heads"])
 
 
 def _model(job: Job, run_id: str) -> str:

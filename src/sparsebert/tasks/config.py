@@ -20,8 +20,8 @@ class FinetuneConfig:
     stride: Natural | None = None  # tokens by which SQuAD windows move on; 0: no windows
     batch_size: Count | None = None  # items of a step
     num_epochs: Positive | None = None  # times over the training rows
-    learning_rate: Positive = 2e-5
-    weight_decay: NotNegative = 0.01
+    learning_rate: Positive = 2e-5  # at its peak
+    weight_decay: NotNegative = 0.01  # of matrices
     warmup: Share = WARMUP  # share of the steps
     max_rows: Count | None = None  # training rows, drawn by subset_seed
     max_dev_rows: Count | None = None  # dev rows of each section
