@@ -82,6 +82,14 @@ def test_a_search_leaves_a_gate_and_a_model_under_the_frozen_pattern(
         assert (tmp_path / figure).is_file()
 
 
+def test_heads_that_are_assured_of_an_even_share_end_equally_sparse(docs_corpus: Path, tmp_path: Path) -> None:
+    run = small(docs_corpus, "unstructured", sparsity=0.8, assured=1.0, rate=1.0)
+    shares = run.make(tmp_path).fields["sparsity_of_heads"]
+    assert shares == pytest.approx([0.8, 0.8], abs=0.005)
+    free = gates.load(tmp_path / "gate.safetensors").freeze(0.8, assured=0.0)
+    assert abs(len(free.entries(0)) - len(free.entries(1))) > 0.01 * 24**2
+
+
 class _StopsAfter:
     """A watcher that breaks off a run, as a kill would."""
 

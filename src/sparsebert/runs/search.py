@@ -14,7 +14,7 @@ from sparsebert.gates.settings import refuse_unused
 from sparsebert.patterns import Anchor, Pattern
 from sparsebert.patterns.figures import head_grid, save_figure
 from sparsebert.runs.run import Run
-from sparsebert.settings import InnerShare, NotNegative
+from sparsebert.settings import InnerShare, NotNegative, Share
 from sparsebert.training import FitConfig, Objective
 from sparsebert.training.figures import sparsity_figure
 from sparsebert.training.gated import Frozen, Gated
@@ -30,6 +30,7 @@ class Search(Run):
     preset: str = "default"
     levels: Literal[1, 2] = 1  # 2: alpha on batches of its own (first-order DARTS)
     diagonal: Diagonal = "learned"  # when the gate is frozen
+    assured: Share | None = None  # when it is frozen to a sparsity: what every head keeps of an even share; None: half
     gate: dict[str, Any] = field(default_factory=dict)  # settings that differ from the preset
 
     PARTS: ClassVar[Mapping[str, type]] = {"gate": Settings, "fit": FitConfig}
@@ -50,7 +51,8 @@ class Search(Run):
         return cls(length, heads, steps=steps, seed=seed, anchor=anchor, **aim, **self.gate)
 
     def searching(self, inner: Objective, gate: Gate, seed: int, second: Objective | None) -> Frozen:
-        return Frozen(Gated(inner, gate, seed=seed, second=second), diagonal=self.diagonal)
+        assured = 0.5 if self.assured is None else self.assured
+        return Frozen(Gated(inner, gate, seed=seed, second=second), diagonal=self.diagonal, assured=assured)
 
     def draw(self, out: Path) -> None:
         """All heads of the pattern, and the path of the sparsity."""

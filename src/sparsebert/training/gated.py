@@ -73,12 +73,13 @@ class Frozen(Wrapper):
 
     inner: Gated
 
-    def __init__(self, inner: Gated, *, diagonal: Diagonal = "learned") -> None:
+    def __init__(self, inner: Gated, *, diagonal: Diagonal = "learned", assured: float = 0.5) -> None:
         super().__init__(inner)
-        self.diagonal = diagonal
+        self.diagonal, self.assured = diagonal, assured
 
     def pattern(self) -> Pattern:
-        return self.inner.gate.freeze(self.inner.gate.sparsity, diagonal=self.diagonal)
+        gate = self.inner.gate
+        return gate.freeze(gate.sparsity, diagonal=self.diagonal, assured=self.assured)
 
     def evaluate(self, step: int) -> dict[str, float]:
         pattern = self.pattern()
