@@ -141,6 +141,11 @@ def _evaluating(model: torch.nn.Module) -> Iterator[None]:
             module.training = True
 
 
+def has_sparse_form(model: Any) -> bool:
+    """Whether the model can be saved so that it comes back as sparse as it is."""
+    return isinstance(model, bert.Sparse) or type(model).__name__ in _TWINS
+
+
 class _SaveAsSparse:
     """Stands in for save_pretrained of a model that was made sparse in place."""
 

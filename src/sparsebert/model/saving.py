@@ -10,6 +10,9 @@ from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from sparsebert.files import place_folder, write_atomic, write_json
+from sparsebert.model.attachment import running
+from sparsebert.model.conversion import has_sparse_form
+from sparsebert.model.heads import pattern_of
 from sparsebert.text import SPECIAL_TOKENS
 
 
@@ -27,6 +30,24 @@ def save_model(
             more(part)
 
     place_folder(folder, fill)
+
+
+def save_trained(
+    model: Any, run: Path, tokenizer: Tokenizer | None = None, more: Callable[[Path], None] | None = None
+) -> None:
+    """What a run leaves of its model: model/, and the pattern by itself.
+
+    A family that has no sparse form on disk would come back dense from a folder of that name: its weights go to
+    weights/, for `sparsify(AutoModel.from_pretrained("weights"), Pattern.load("pattern.safetensors"))`.
+    """
+    pattern = pattern_of(model)
+    if pattern is None or has_sparse_form(model):
+        save_model(model, run / "model", tokenizer, more)
+    else:
+        with running(model, None):
+            save_model(model, run / "weights", tokenizer, more)
+    if pattern is not None:
+        pattern.save(run / "pattern.safetensors")
 
 
 @contextlib.contextmanager

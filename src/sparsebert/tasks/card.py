@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sparsebert.model.heads import pattern_of
 from sparsebert.tasks.table import Task
 
 _PIPELINES = {
@@ -13,7 +14,7 @@ _PIPELINES = {
 
 
 def model_card(task: Task, model: Any, result: dict[str, Any], command: str | None) -> str:
-    pattern = model.pattern
+    pattern = pattern_of(model)
     sparsity = "0 % (every token attends to every token)" if pattern is None else f"{100 * pattern.sparsity:.2f} %"
     figures = "\n".join(f"| {name} | {value:.2f} |" for name, value in sorted(result["metrics"].items()))
     made = "" if command is None else f"\n## Made by\n```\n{command}\n```\n"

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 from sparsebert.errors import TaskError
 from sparsebert.files import read_json, write_atomic, write_json
-from sparsebert.model.saving import save_model, save_tokenizer
+from sparsebert.model.saving import save_tokenizer, save_trained
 from sparsebert.tasks.card import model_card
 from sparsebert.tasks.table import Task, find_task
 from sparsebert.text import load_tokenizer, vocabulary_hash
@@ -47,7 +47,7 @@ class TaskFolder:
             write_json(into / _SETTINGS, asdict(settings))
             write_atomic(into / "README.md", model_card(self.task, model, result, self.command).encode())
 
-        save_model(model, folder / "model", more=more)
+        save_trained(model, folder, more=more)
 
 
 def model_folder_of(run: str | Path) -> Path:

@@ -106,7 +106,7 @@ class TaskObjective(Objective):
         }
         if self.task_folder is not None:
             self.task_folder.save(folder, self.model, result)
-        if pattern is not None:
+        elif pattern is not None:
             pattern.save(folder / "pattern.safetensors")
         return result
 

@@ -90,7 +90,6 @@ class Frozen(Wrapper):
         """Freeze the gate into the model's pattern, and save gate, pattern and whatever the inner objective saves."""
         gate, pattern = self.inner.gate, self.pattern()
         gates.save(gate, folder / "gate.safetensors")
-        pattern.save(folder / "pattern.safetensors")
         expected = 1.0 - float(gate.expected_density().detach())
         give_pattern(detach(self.model), pattern)
         return {**self.inner.finish(folder), "expected_sparsity": expected, **summary(pattern)}

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 from sparsebert.batches import PretrainingBatch, PretrainingBatches
 from sparsebert.errors import ConfigError
 from sparsebert.model.heads import encoder_states_changed, pattern_of, require_word_head, segments
-from sparsebert.model.saving import save_model
+from sparsebert.model.saving import save_trained
 from sparsebert.text import TokenStore
 from sparsebert.training.launch import local_share, sum_over_ranks
 from sparsebert.training.objective import Losses, Objective
@@ -135,10 +135,8 @@ class PretrainingObjective(Objective):
 
     def finish(self, folder: Path) -> dict[str, Any]:
         """Save the model, its pattern and its tokenizer; the score is the held-out MLM loss."""
-        save_model(self.model, folder / "model", self.tokenizer)
+        save_trained(self.model, folder, self.tokenizer)
         pattern = pattern_of(self.model)
-        if pattern is not None:
-            pattern.save(folder / "pattern.safetensors")
         sparsity = 0.0 if pattern is None else pattern.sparsity
         return {"task": "pretraining", "metric": "mlm_loss", "sparsity": sparsity}
 
