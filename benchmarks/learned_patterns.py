@@ -28,7 +28,7 @@ from recipes import held_out_loss
 from sparsebert import Pattern, patterns
 from sparsebert.files import read_json
 from sparsebert.importance.saved import load_importance
-from sparsebert.runs import ImportanceRun, PretrainRun, Run, SearchRun
+from sparsebert.runs import ImportanceRun, PretrainRun, RunSettings, SearchRun
 from sparsebert.text import TokenStore
 from sparsebert.training.progress import for_this_terminal
 
@@ -74,7 +74,7 @@ class Comparison:
             shutil.rmtree(out / "checkpoints", ignore_errors=True)  # optimiser states of dozens of finished runs
         return out / "model"
 
-    def learn(self, kind: type[Run], out: Path, **settings: Any) -> Path:
+    def learn(self, kind: type[RunSettings], out: Path, **settings: Any) -> Path:
         start = {"model": str(self.out / "base" / "model"), "steps": self.first_steps, "learning_rate": FIRST_RATE}
         if not (out / "result.json").exists():
             kind(**start, fit=FIT, **settings, **self.common).make(out, for_this_terminal(f"{self.seed} {out.name}"))

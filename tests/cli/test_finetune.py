@@ -24,9 +24,25 @@ def test_problems_in_the_data_are_listed_and_end_with_two(tmp_path: Path) -> Non
 
 
 def test_a_run_prints_its_result(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["finetune", "sst2", *_TINY, "--pattern", "star", "--out", str(tmp_path), "--json"])
+    command = [
+        "finetune",
+        "sst2",
+        *_TINY,
+        "--pattern",
+        "star",
+        "--set",
+        "stride=4",
+        "--set",
+        "micro_batches=2",
+        "--json",
+    ]
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path)])
     assert done.exit_code == 0
     assert json.loads(done.output.splitlines()[-1])["task"] == "sst2"
+    card = (tmp_path / "model" / "README.md").read_text()
+    (made_by,) = [line for line in card.splitlines() if line.startswith("sparsebert finetune")]
+    words = "sst2 --data builtin:tasks --model scratch:tiny --set micro_batches=2 --set stride=4 --epochs 1.0"
+    assert made_by == f"sparsebert finetune {words} --max-rows 16 --max-dev-rows 8 --pattern star --out RUN"
 
 
 def test_several_seeds_give_an_interval(tmp_path: Path) -> None:

@@ -49,6 +49,16 @@ def test_search_says_what_it_found_and_a_finished_run_is_left_alone(corpus: Path
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")} == before
 
 
+def test_a_search_on_a_task_takes_two_levels_and_draws_what_help_promises(tmp_path: Path) -> None:
+    sizes = ["--length", 24, "--batch-size", 8, "--steps", 2, "--set", "max_rows=16", "--set", "max_dev_rows=8"]
+    learn = ["search", "--model", "scratch:tiny", "--task", "rte", "--sparsity", 0.8, "--levels", 2, *sizes]
+    assert "% sparse, rte accuracy" in sparsebert(*learn, "--out", tmp_path)
+    for name in ("pattern.png", "sparsity.png", "gate.safetensors"):
+        assert (tmp_path / name).is_file()
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "sparsebert search --task rte --data builtin:tasks --model scratch:tiny" in card
+
+
 @pytest.mark.long
 def test_the_demo_writes_a_report_and_goes_on_where_it_was(tmp_path: Path) -> None:
     arguments = ["--out", tmp_path, "--model", "scratch:tiny", "--importance-steps", 2, "--search-steps", 2]

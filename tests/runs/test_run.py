@@ -7,12 +7,12 @@ import pytest
 
 from sparsebert.errors import ConfigError
 from sparsebert.files import read_json, write_json
-from sparsebert.runs import FinetuneRun, ImportanceRun, PretrainRun, Run, SearchRun, TaskSearchRun
+from sparsebert.runs import FinetuneRun, ImportanceRun, PretrainRun, RunSettings, SearchRun, TaskSearchRun
 from sparsebert.settings import declared
 
 ON_TEXT: dict[str, Any] = {"model": "scratch:tiny", "corpus": Path("corpus"), "steps": 20}
 ON_A_TASK: dict[str, Any] = {"task": "rte", "data": "builtin:tasks", "model": "scratch:tiny"}
-KINDS: dict[type[Run], dict[str, Any]] = {
+KINDS: dict[type[RunSettings], dict[str, Any]] = {
     PretrainRun: ON_TEXT,
     ImportanceRun: ON_TEXT,
     SearchRun: {**ON_TEXT, "sparsity": 0.8},
@@ -22,14 +22,14 @@ KINDS: dict[type[Run], dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_setting_of_the_loop_goes_to_the_loop_and_an_unknown_one_is_refused(kind: type[Run]) -> None:
+def test_a_setting_of_the_loop_goes_to_the_loop_and_an_unknown_one_is_refused(kind: type[RunSettings]) -> None:
     assert kind.read({**KINDS[kind], "checkpoint_every": 7}).fit == {"checkpoint_every": 7}
     with pytest.raises(ConfigError, match="did you mean checkpoint_every"):
         kind.read({**KINDS[kind], "checkpoint_evry": 7})
 
 
 @pytest.mark.parametrize("kind", [ImportanceRun, SearchRun, TaskSearchRun])
-def test_a_setting_of_the_gate_goes_to_the_gate(kind: type[Run]) -> None:
+def test_a_setting_of_the_gate_goes_to_the_gate(kind: type[RunSettings]) -> None:
     assert kind.read({**KINDS[kind], "rate": 0.1}).gate == {"rate": 0.1}  # type: ignore[attr-defined]
 
 

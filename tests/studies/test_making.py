@@ -10,6 +10,7 @@ import pytest
 
 from sparsebert.attention.sparse_library import is_built
 from sparsebert.files import read_json
+from sparsebert.importance.categories import NAMES
 from sparsebert.patterns import Pattern, star
 from sparsebert.studies.runs import RECIPES
 
@@ -98,7 +99,7 @@ def test_importance_runs_leave_categories_profile_and_heat_map(small_study: Path
         folder, _ = _one(small_study, stage="importance", method=method)
         found = read_json(folder / "importance.json")
         assert found["method"] == method
-        assert list(found["categories"]) == ["1", "2", "3-5", "cls", "diagonal", "other", "sep"]
+        assert list(found["categories"]) == sorted(NAMES)
         assert all(len(heads) == 4 for heads in found["categories"].values())
         assert len(found["offset_profile"]) == 94
         assert np.load(folder / "heat.npy").shape == (96, 96)

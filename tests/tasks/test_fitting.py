@@ -23,7 +23,7 @@ def test_offsets_are_rebuilt_for_longer_windows() -> None:
 def test_single_entries_on_longer_windows_are_refused_with_both_ways_out() -> None:
     learned = patterns.full(128).random_drop(128)
     with pytest.raises(
-        PatternError, match=r"SQuAD v1.1 reads 384 tokens; pass --length 128 .* or a pattern that a rule"
+        PatternError, match=r"SQuAD v1.1 reads 384 tokens; choose length 128 .* or a pattern that a rule"
     ):
         pattern_for(learned, length=384, heads=1, what="SQuAD v1.1")
 

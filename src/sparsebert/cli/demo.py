@@ -7,7 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from sparsebert.importance.categories import CategoryTable
-    from sparsebert.runs import Run
+    from sparsebert.runs import RunSettings
     from sparsebert.training import Result
 
 
@@ -65,7 +65,7 @@ def demo(
     typer.echo(f"report: {out / 'report.md'}, pattern: {out / 'search' / 'pattern.safetensors'}")
 
 
-def _run(run: "Run", out: Path) -> "Result":
+def _run(run: "RunSettings", out: Path) -> "Result":
     from sparsebert.training import for_this_terminal
 
     return run.make(out, for_this_terminal(out.name))

@@ -11,7 +11,7 @@ from typing import Any, Self
 from sparsebert.errors import ConfigError
 from sparsebert.model.heads import give_pattern, pattern_of
 from sparsebert.patterns import Pattern
-from sparsebert.runs.run import Prepared, Run
+from sparsebert.runs.run import Prepared, RunSettings
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.fitting import pattern_for
 from sparsebert.tasks.folder import TaskFolder
@@ -29,7 +29,7 @@ _EITHER_OR = (("num_epochs", "num_steps"), ("warmup", "warmup_steps"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskRun(FinetuneConfig, Run):
+class TaskRun(FinetuneConfig, RunSettings):
     """A model trained on a task's rows."""
 
     command: str | None = None  # that makes the run again, for the model card

@@ -19,7 +19,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunSettings:
     """The settings of a run. A kind of run declares its own as fields, and says how they make an objective."""
 
     fit: dict[str, Any] = field(default_factory=dict)  # settings that differ from the loop's defaults

@@ -13,7 +13,7 @@ from sparsebert.gates import Diagonal, Gate, Settings, preset
 from sparsebert.gates.settings import refuse_unused
 from sparsebert.patterns import Anchor, Pattern
 from sparsebert.patterns.figures import head_grid, save_figure
-from sparsebert.runs.run import Run
+from sparsebert.runs.run import RunSettings
 from sparsebert.settings import InnerShare, NotNegative, Share
 from sparsebert.training import FitConfig, Objective
 from sparsebert.training.figures import sparsity_figure
@@ -21,7 +21,7 @@ from sparsebert.training.gated import Frozen, Gated
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search(Run):
+class Search(RunSettings):
     """A gate that is learned beside the weights and frozen at the end; either a sparsity or a penalty is given."""
 
     kind: Literal["structured", "unstructured"] = "structured"  # lines |i - j| a head, or single entries

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sparsebert.batches import PretrainingBatches
 from sparsebert.errors import ConfigError
 from sparsebert.files import sha256_of_file
-from sparsebert.runs.run import Prepared, Run
+from sparsebert.runs.run import Prepared, RunSettings
 from sparsebert.settings import Count, NotNegative, ShareBelowOne
 from sparsebert.text import TokenStore
 from sparsebert.training import FitConfig, Objective
@@ -28,7 +28,7 @@ class TextSizes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextRun(TextSizes, Run):
+class TextRun(TextSizes, RunSettings):
     """A model trained on a corpus."""
 
     model: str
