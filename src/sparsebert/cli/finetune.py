@@ -1,6 +1,6 @@
 """`sparsebert finetune`: train a task under a pattern, score it, and save a model that transformers opens."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,31 +79,30 @@ def finetune(
         raise ConfigError("finetune was given no --out; name the run folder to make, such as --out runs/rte")
     if grid and (learning_rate is not None or weight_decay is not None):
         raise ConfigError("--grid tries learning rates and weight decays of its own; leave out yours, or --grid")
-    from sparsebert.cli.options import (
-        command_line,
-        options_of,
-        read_settings,
-        require_folder,
-        say_what_happens,
-        settings_given,
-    )
+    _tune(context, out, {"num_epochs": epochs}, set_, range(seed, seed + seeds))
+
+
+def _tune(
+    context: typer.Context, out: Path, renamed: dict[str, Any], pairs: list[str] | None, seeds: Sequence[int]
+) -> None:
+    from sparsebert.cli import options
     from sparsebert.runs import FinetuneRun
     from sparsebert.runs.repeats import repeated
     from sparsebert.training import for_this_terminal, is_main
 
-    require_folder(out)
-    say_what_happens()
-    options = options_of(finetune, num_epochs="--epochs")
-    given = settings_given(context, FinetuneRun.known()) | {"num_epochs": epochs}
-    run = FinetuneRun.read(given | read_settings(set_, FinetuneRun.known(), options)).resolved()
+    options.require_folder(out)
+    options.say_what_happens()
+    flags = options.options_of(finetune, num_epochs="--epochs")
+    given = options.settings_given(context, FinetuneRun.known()) | renamed
+    run = FinetuneRun.read(given | options.read_settings(pairs, FinetuneRun.known(), flags)).resolved()
 
     def make(one: FinetuneRun, folder: Path) -> Mapping[str, Any]:
-        one = replace(one, command=command_line("finetune", one, options))
+        one = replace(one, command=options.command_line("finetune", one, flags))
         return one.make(folder, for_this_terminal(f"{one.task} in {folder.name}")).fields
 
-    result = repeated(run, range(seed, seed + seeds), out, make, grid=grid)
+    result = repeated(run, seeds, out, make, grid=context.params["grid"])
     if is_main():
-        _show(result, out, json)
+        _show(result, out, context.params["json"])
 
 
 def _show(result: Mapping[str, Any], out: Path, json: bool) -> None:

@@ -56,17 +56,7 @@ def search(
 
     sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
     """
-    from sparsebert.cli.options import (
-        command_line,
-        options_of,
-        read_settings,
-        require_folder,
-        say_what_happens,
-        settings_given,
-    )
     from sparsebert.errors import ConfigError
-    from sparsebert.runs import SearchRun, TaskSearchRun
-    from sparsebert.training import for_this_terminal, is_main
 
     if (corpus is None) == (task is None):
         raise ConfigError("search learns on text or on a task; give either --corpus or --task, one of them")
@@ -74,16 +64,23 @@ def search(
         raise ConfigError("--data was given without --task; a search on a corpus reads no task files, so leave it out")
     if task is None and steps is None:
         raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
-    require_folder(out)
-    say_what_happens()
-    cls: type[SearchRun | TaskSearchRun] = SearchRun if task is None else TaskSearchRun
-    given = settings_given(context, cls.known())
-    if task is not None:
-        given |= {"data": data or "builtin:tasks", "num_steps": steps}
-    options = options_of(search, num_steps="--steps")
-    run = cls.read(given | read_settings(set_, cls.known(), options))
+    on_task = {} if task is None else {"data": data or "builtin:tasks", "num_steps": steps}
+    _learn(context, out, on_task, set_)
+
+
+def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: list[str] | None) -> None:
+    from sparsebert.cli import options
+    from sparsebert.runs import SearchRun, TaskSearchRun
+    from sparsebert.training import for_this_terminal, is_main
+
+    options.require_folder(out)
+    options.say_what_happens()
+    cls: type[SearchRun | TaskSearchRun] = TaskSearchRun if on_task else SearchRun
+    flags = options.options_of(search, num_steps="--steps")
+    given = options.settings_given(context, cls.known()) | on_task
+    run = cls.read(given | options.read_settings(pairs, cls.known(), flags))
     if isinstance(run, TaskSearchRun):
-        run = replace(run, command=command_line("search", run.resolved(), options))
+        run = replace(run, command=options.command_line("search", run.resolved(), flags))
     result = run.make(out, for_this_terminal("search") if is_main() else None)
     if is_main():
         typer.echo(_words(out, dict(result.fields)))
