@@ -121,6 +121,17 @@ def test_a_run_that_was_broken_off_ends_with_the_bits_of_one_that_was_not(
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "broken" / name).read_bytes(), name
 
 
+def test_a_pattern_that_is_a_draw_is_the_same_draw_after_a_kill_before_the_end(
+    docs_corpus: Path, tmp_path: Path
+) -> None:
+    run = small(docs_corpus, "unstructured", penalty=0.01, preset="official")
+    run.make(tmp_path)
+    before = (tmp_path / "pattern.safetensors").read_bytes()
+    (tmp_path / "result.json").unlink()
+    assert run.make(tmp_path).resumed_from == 3
+    assert (tmp_path / "pattern.safetensors").read_bytes() == before
+
+
 def test_micro_batches_share_one_sample_and_leave_the_gradient_as_it_is(docs_corpus: Path, tmp_path: Path) -> None:
     alphas = []
     for parts in (1, 2):

@@ -1,4 +1,4 @@
-"""Whole runs keep every tensor on the model's device, shown without a GPU: tests/training/pretend_gpu.py."""
+"""Training keeps every tensor on the model's device, shown without a GPU: tests/training/pretend_gpu.py."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,6 @@ from torch import Tensor
 from sparsebert import attend, patterns
 from sparsebert.errors import AttentionError
 from sparsebert.training import fit
-from sparsebert.training.gate_runs import GateRun, resolve, run_gate
 from sparsebert.training.pretraining import PretrainingObjective
 from tests.attention.interpreter import interpreted, needs_triton
 from tests.training.cases import short_fit, small_pretraining
@@ -34,35 +33,7 @@ def test_pretraining_evaluates_saves_and_resumes_on_one_device(tmp_path: Path) -
     }
 
 
-def tiny_run(corpus: Path, kind: str, **changes: Any) -> GateRun:
-    given = {"kind": kind, "model": "scratch:tiny", "corpus": corpus, "steps": 1, "length": 12, "batch_size": 2}
-    return resolve({**given, "num_held_out": 1, **changes}, {})
-
-
-@pytest.mark.parametrize(
-    ("kind", "changes"),
-    [
-        ("soft", {}),
-        ("attention", {}),
-        ("structured", {"sparsity": 0.6}),
-        ("structured", {"sparsity": 0.6, "path": "sparse"}),
-        ("structured", {"sparsity": 0.6, "levels": 2}),
-        ("unstructured", {"sparsity": 0.8}),
-    ],
-    ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else value,
-)
-def test_importance_and_search_keep_to_one_device(
-    docs_corpus: Path, tmp_path: Path, kind: str, changes: dict[str, Any]
-) -> None:
-    with pretended_gpu() as operations:
-        run_gate(tiny_run(docs_corpus, kind, **changes), tmp_path)
-    # A gate's own samples go through Triton on the sparse path, and not through a dense gate.
-    assert ("sparsebert.triton_attention_backward.default" in operations.attention) == (changes.get("path") == "sparse")
-
-
-def test_one_tensor_on_the_wrong_device_is_noticed(
-    docs_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_tensor_on_the_wrong_device_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = PretrainingObjective.losses
 
     def planted(self: Any, batch: Any, predicted: float) -> Any:
@@ -71,7 +42,7 @@ def test_one_tensor_on_the_wrong_device_is_noticed(
 
     monkeypatch.setattr(PretrainingObjective, "losses", planted)
     with pretended_gpu(), pytest.raises(WrongDeviceError, match="cuda:0 and on the CPU"):
-        run_gate(tiny_run(docs_corpus, "soft"), tmp_path)
+        fit(small_pretraining(), short_fit(num_steps=1, warmup_steps=0), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class Gated(Wrapper):
         total = losses.total
         for second in self._second:
             total = total + self._own_term(second, step, micro)
-        if self.gate.sparsity is None and not self.gate.penalty_weight:
+        if not self._is_led:
             return Losses(total, losses.parts, losses.tokens)
         penalty = self.gate.penalty()
         # A loss that is one number is shown beside the penalty, a loss of several parts by its parts.
@@ -49,6 +49,11 @@ class Gated(Wrapper):
         if self.gate.sparsity is not None:
             parts["lambda"] = float(self.gate.dual)
         return Losses(total + penalty, parts, losses.tokens)
+
+    @property
+    def _is_led(self) -> bool:
+        """Whether anything draws the gate towards fewer entries."""
+        return self.gate.sparsity is not None or self.gate.penalty_weight > 0
 
     def _own_term(self, second: Objective, step: int, micro: int) -> Tensor:
         """A term whose value is zero and whose gradient is alpha's own: one backward pass then serves both levels."""
@@ -65,7 +70,8 @@ class Gated(Wrapper):
 
     def after_step(self, step: int) -> None:
         self.inner.after_step(step)
-        self.gate.after_step(step)
+        if self._is_led:
+            self.gate.after_step(step)
 
 
 class Frozen(Wrapper):
@@ -79,6 +85,8 @@ class Frozen(Wrapper):
 
     def pattern(self) -> Pattern:
         gate = self.inner.gate
+        # The draw of the last step, named by what a checkpoint holds: a resumed run freezes the same one.
+        gate.drawn_at = (self.inner.seed, max(int(gate.step) - 1, 0), 0)
         return gate.freeze(gate.sparsity, diagonal=self.diagonal, assured=self.assured)
 
     def evaluate(self, step: int) -> dict[str, float]:
