@@ -36,7 +36,7 @@ format: $(READY)  ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-docs: $(READY)  ## rewrite what is generated in the docs: figures, the evidence from its records, the README's table and tree
+docs: $(READY)  ## rewrite what is generated in the docs: figures, the evidence from its records, the tables of the README, the tree
 	$(BIN)/python docs/figures.py
 	$(BIN)/sparsebert report docs/results/runs.jsonl.zst --format md --out docs/results/evidence.md
 	$(BIN)/python docs/readme.py

@@ -1,4 +1,4 @@
-"""The tree of the README, from the first line of every file's own docstring, so that the two cannot disagree."""
+"""The tree of docs/tree.md, from the first line of every file's own docstring, so that the two cannot disagree."""
 
 import ast
 from pathlib import Path
@@ -21,12 +21,12 @@ def tree() -> str:
 
 def _folder(folder: Path, depth: int) -> list[str]:
     name = folder.relative_to(PROJECT).as_posix() if depth == 0 else folder.name
-    lines = [_line(depth, f"{name}/", FOLDERS.get(name) or _told(folder / "__init__.py"))]
+    lines = [_line(depth, f"{name}/", FOLDERS.get(name) or told(folder / "__init__.py"))]
     if name in ("tests",):
-        return lines + [_line(1, f"{child.name}/", _told(child / "__init__.py")) for child in _folders(folder)]
+        return lines + [_line(1, f"{child.name}/", told(child / "__init__.py")) for child in _folders(folder)]
     for file in sorted(folder.iterdir()):
         if file.is_file() and file.suffix in SUFFIXES and file.name != "__init__.py":
-            lines.append(_line(depth + 1, file.name, _told(file)))
+            lines.append(_line(depth + 1, file.name, told(file)))
     for child in _folders(folder):
         lines += [_line(1, f"{child.name}/", "")] if name == "docs" else _folder(child, depth + 1)
     return lines
@@ -41,7 +41,7 @@ def _line(depth: int, name: str, told: str) -> str:
     return f"{'  ' * depth + name:<34}{told}".rstrip()
 
 
-def _told(file: Path) -> str:
+def told(file: Path) -> str:
     """What the file says of itself in its first line."""
     if not file.is_file():
         return ""

@@ -1,1 +1,1 @@
-"""imports, the README's tree"""
+"""imports; what is generated in the README and docs/tree.md"""

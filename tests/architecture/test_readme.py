@@ -1,4 +1,4 @@
-"""The README tells the truth about the tree and the findings."""
+"""The README and docs/tree.md tell the truth about packages, files and findings."""
 
 import subprocess
 import sys
@@ -7,9 +7,9 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2]
 
 
-def test_what_is_generated_in_the_readme_is_up_to_date() -> None:
+def test_what_is_generated_in_the_pages_is_up_to_date() -> None:
     checked = subprocess.run([sys.executable, str(PROJECT / "docs" / "readme.py"), "--check"], check=False)
-    assert checked.returncode == 0, "the README is out of date: run `make docs`"
+    assert checked.returncode == 0, "the README or docs/tree.md is out of date: run `make docs`"
 
 
 def test_every_source_file_says_what_it_is() -> None:

@@ -1,4 +1,4 @@
-"""One operation, many backends.
+"""attend(): attention over the entries that a pattern keeps. One operation, many backends.
 
 attend() -> checked Inputs -> reference (the oracle) | sdpa (dense) | gated (soft, learnable)
                               | sparse (C++, CPUs) | triton, flex (GPUs)
