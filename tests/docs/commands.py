@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 from sparsebert.cli import app
 from tests.docs.pages import PROJECT
 
-PROGRAMS = ("sparsebert", "python", "torchrun", "pytest", "make", "pip", "ray", "echo", "taskset", "zstdcat")
+PROGRAMS = ("sparsebert", "python", "torchrun", "pytest", "make", "pip", "ray", "printf", "taskset", "zstdcat")
 _CLI = typer.main.get_command(app)
 _STANDS_FOR_A_VALUE = re.compile(r"[A-Z]+|\$\d")
 

@@ -36,9 +36,9 @@ def pattern(
     sparsebert pattern learned.safetensors --length 512 --out longer.safetensors
     """
     if name == "list":
-        from sparsebert.patterns.rules import NAMES
+        from sparsebert.patterns.rules import names
 
-        typer.echo("\n".join(sorted(NAMES)))
+        typer.echo("\n".join(sorted(names())))
         return
     _check_paths(out, figure)
     built = _build(name, length, heads, seed, set_)

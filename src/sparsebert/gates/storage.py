@@ -1,5 +1,6 @@
 """Gate files: sealed safetensors with everything that was learned and chosen."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from sparsebert.patterns import Pattern
 
 FORMAT = 1
 _STARTS, _KEYS = "inside.row_starts", "inside.keys"  # of the pattern that the gate is learned inside of, if any
-_KINDS: dict[str, type[Structured] | type[Unstructured]] = {
+# Gates that can be saved, by the name that files know them by.
+KINDS: dict[str, Callable[..., Gate]] = {
     "structured": Structured,
     "unstructured": Unstructured,
     "soft": Soft,
@@ -68,7 +70,7 @@ def load_into(gate: Gate, path: str | Path) -> None:
 def _choices(gate: Gate) -> dict[str, Any]:
     """What a gate was made with."""
     return {
-        "gate": next(name for name, cls in _KINDS.items() if type(gate) is cls),
+        "gate": next(name for name, cls in KINDS.items() if type(gate) is cls),
         "length": gate.length,
         "heads": gate.heads,
         "anchor": gate.anchor,
@@ -90,4 +92,4 @@ def _rebuilt(about: dict[str, Any]) -> Gate:
     settings = dict(about["settings"])
     settings["temperature"] = Schedule(**settings["temperature"])
     names = ("length", "heads", "anchor", "sparsity", "penalty", "steps")
-    return _KINDS[about["gate"]](**{name: about[name] for name in names}, **settings)
+    return KINDS[about["gate"]](**{name: about[name] for name in names}, **settings)

@@ -25,14 +25,17 @@ BUILDERS: dict[str, Callable[..., Pattern]] = {
         handmade.big_bird,
     )
 }
-# What a name alone is enough to build.
-NAMES = tuple(name for name in BUILDERS if name != "from_offsets")
 _OPERATIONS: dict[str, Callable[..., Pattern]] = {
     "union": lambda left, right: left | right,
     "intersection": lambda left, right: left & right,
     "without_diagonal": lambda one: one.without_diagonal(),
 }
 _MAX_DEPTH = 64  # of operations on operations; a file that claims more is hostile
+
+
+def names() -> tuple[str, ...]:
+    """Patterns that a name alone is enough to build."""
+    return tuple(name for name in BUILDERS if name != "from_offsets")
 
 
 def named(name: str, length: int, heads: int = 1, **arguments: Any) -> Pattern:
@@ -55,7 +58,7 @@ def find(name: str, length: int, heads: int = 1, **arguments: Any) -> Pattern:
 
 def arguments_of(name: str) -> Mapping[str, Declared]:
     """What the builder of that name takes beside length and heads."""
-    refuse_unknown(name, NAMES, PatternError, "there is no pattern called")
+    refuse_unknown(name, names(), PatternError, "there is no pattern called")
     return declared(BUILDERS[name])
 
 
