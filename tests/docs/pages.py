@@ -22,7 +22,7 @@ def name_of(page: Path) -> str:
 
 
 def blocks(page: Path) -> list[Block]:
-    """Fenced blocks, and blocks that are indented by four spaces after an empty line."""
+    """Fenced blocks, and blocks that are indented by four spaces after an empty line or a heading."""
     return list(_blocks(page.read_text(encoding="utf-8").splitlines()))
 
 
@@ -34,7 +34,7 @@ def _blocks(lines: list[str]) -> Iterator[Block]:
             end = next(at for at in range(start, len(lines)) if lines[at] == _FENCE)
             yield Block(lines[place].removeprefix(_FENCE), start + 1, "\n".join(lines[start:end]))
             place = end + 1
-        elif lines[place] == "" and start < len(lines) and lines[start].startswith("    "):
+        elif lines[place][:1] in ("", "#") and start < len(lines) and lines[start].startswith("    "):
             end = next((at for at in range(start, len(lines)) if not lines[at].startswith("    ")), len(lines))
             yield Block("", start + 1, "\n".join(line.removeprefix("    ") for line in lines[start:end]))
             place = end
