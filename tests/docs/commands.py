@@ -74,7 +74,9 @@ def _problem_of_python(words: list[str], whole: bool) -> str | None:
         return f"there is no {script}.py"
     source = files[0].read_text(encoding="utf-8")
     options = (word for word in rest if word.startswith("--"))
-    return next((f"{script} has no {option}" for option in options if f'"{option}"' not in source), None)
+    # Some scripts name an option without its dashes and add them in a loop.
+    missing = (option for option in options if f'"{option}"' not in source and f'"{option[2:]}"' not in source)
+    return next((f"{script} has no {option}" for option in missing), None)
 
 
 def _problem_of_ours(words: list[str], whole: bool) -> str | None:

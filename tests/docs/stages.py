@@ -10,13 +10,10 @@ from transformers import TrainingArguments
 from sparsebert import load_model
 from sparsebert.tasks.builtin import write_builtin
 from sparsebert.text import prepare_corpus
+from tests.report.synthetic import World, write_study
 
 TINY = {"num_hidden_layers": 1, "hidden_size": 24, "num_attention_heads": 12, "intermediate_size": 24}
 TEXT = "On rivers\n" + "Rivers run to the sea. They carry sand, and they carry boats. Some of them are long.\n" * 4
-
-
-def nothing() -> dict[str, Any]:
-    return {}
 
 
 def a_text() -> dict[str, Any]:
@@ -32,6 +29,11 @@ def a_corpus() -> dict[str, Any]:
 
 def the_tasks() -> dict[str, Any]:
     write_builtin(Path("DIR"))
+    return {}
+
+
+def a_study() -> dict[str, Any]:
+    write_study(World(tasks=("rte",)), Path("study"))
     return {}
 
 
@@ -66,6 +68,7 @@ def _classifier() -> Any:
 STAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "README.md": a_text,
     "docs/batches.md": a_corpus,
+    "docs/extending.md": a_study,
     "docs/learning.md": a_model_and_batches,
     "docs/tasks.md": the_tasks,
     "docs/training.md": a_model_and_a_batch,

@@ -9,12 +9,14 @@ import pytest
 from sparsebert.attention import BACKENDS
 from sparsebert.gates.storage import KINDS
 from sparsebert.patterns.rules import BUILDERS
+from sparsebert.report.rendering.loss_table import COLUMNS
 from sparsebert.tasks import TASKS
-from tests.docs.pages import PROJECT, blocks
+from tests.docs.pages import PROJECT, blocks, name_of
 from tests.docs.python_blocks import run
+from tests.docs.stages import STAGES
 
 PAGE = PROJECT / "docs" / "extending.md"
-TABLES: tuple[dict[str, Any], ...] = (BACKENDS, BUILDERS, KINDS, TASKS)
+TABLES: tuple[dict[str, Any], ...] = (BACKENDS, BUILDERS, COLUMNS, KINDS, TASKS)
 ROWS = [line.split("|")[1:3] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| [a")]
 
 
@@ -22,8 +24,8 @@ def test_every_recipe_runs_as_written(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     before = [dict(table) for table in TABLES]
     try:
-        run(PAGE, {})
-        assert [len(table) - len(rows) for table, rows in zip(TABLES, before, strict=True)] == [1, 1, 1, 1]
+        run(PAGE, STAGES[name_of(PAGE)]())
+        assert [len(table) - len(rows) for table, rows in zip(TABLES, before, strict=True)] == [1] * len(TABLES)
     finally:
         for table, rows in zip(TABLES, before, strict=True):
             table.clear()

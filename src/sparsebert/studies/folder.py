@@ -143,7 +143,7 @@ def _files_needed(run: Run, dependency: str) -> set[str]:
 
 
 def make_ready(graph: Graph, missing: list[Run], place: Place) -> None:
-    """Runs that must be made again lose their result.json, and with it the claim to be finished; leftovers of kills go."""
+    """Remove result.json of runs that must be made again, so that they count as unfinished, and what a kill left."""
     again = {run.id for run in missing}
     for run in graph.runs.values():
         folder = place.folder(run.id)

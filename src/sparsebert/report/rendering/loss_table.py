@@ -1,6 +1,7 @@
 """The primary endpoint as a table: held-out loss of everything that was pre-trained under a pattern."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from sparsebert.report.judging.rows import adapted, all_rows, name_of
@@ -16,6 +17,19 @@ _GROUPS = (_DIAGONAL, "Hand-made", *(f"Learned, {kind}" for kind in KINDS), *_PR
 _DIGITS = 4
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What a row of the table is made of: a condition, its runs, and dense attention's gains to hold them against."""
+
+    condition: Condition
+    runs: Sequence[StudyRun]
+    dense: Sample
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(run.id for run in self.runs)
+
+
 def losses_table(study: Study) -> Table:
     """Every condition: in the order in which the study makes them, and by the sparsity that was asked for."""
     dense = gains(adapted(study, DENSE))
@@ -27,24 +41,40 @@ def losses_table(study: Study) -> Table:
         "Held-out MLM loss of every condition",
         "In nats, on the same held-out rows: mean over seeds, and what it is more than dense attention's of the same "
         "seed, over the seeds that both have.",
-        ("Sparsity %", "MLM loss", "More than dense", "Seeds"),
-        tuple(_row(row, found[row], dense) for row in shown if found[row]),
+        tuple(COLUMNS),
+        tuple(_row(Shown(row, found[row], dense)) for row in shown if found[row]),
         has_paper=False,
     )
 
 
-def _row(condition: Condition, runs: Sequence[StudyRun], dense: Sample) -> Row:
-    ids = tuple(run.id for run in runs)
-    found = gains(runs)
-    more = dense.minus(found)
-    sparsities = [100 * run.sparsity for run in runs if run.sparsity is not None]
-    cells = (
-        Cell(fmean(sparsities), runs=ids) if sparsities else Cell(),
-        _mean([-gain for gain in found.values.values()], ids),
-        _mean(list(more.values.values()), more.runs) if condition != DENSE else Cell(),
-        Cell(float(len(found.values)), digits=0),
-    )
-    return Row(_label(condition), cells, _group(condition))
+def _row(shown: Shown) -> Row:
+    return Row(_label(shown.condition), tuple(make(shown) for make in COLUMNS.values()), _group(shown.condition))
+
+
+def _sparsity(shown: Shown) -> Cell:
+    sparsities = [100 * run.sparsity for run in shown.runs if run.sparsity is not None]
+    return Cell(fmean(sparsities), runs=shown.ids) if sparsities else Cell()
+
+
+def _loss(shown: Shown) -> Cell:
+    return _mean([-gain for gain in gains(shown.runs).values.values()], shown.ids)
+
+
+def _more_than_dense(shown: Shown) -> Cell:
+    more = shown.dense.minus(gains(shown.runs))
+    return _mean(list(more.values.values()), more.runs) if shown.condition != DENSE else Cell()
+
+
+def _seeds(shown: Shown) -> Cell:
+    return Cell(float(len(gains(shown.runs).values)), digits=0)
+
+
+COLUMNS: dict[str, Callable[[Shown], Cell]] = {
+    "Sparsity %": _sparsity,
+    "MLM loss": _loss,
+    "More than dense": _more_than_dense,
+    "Seeds": _seeds,
+}
 
 
 def _mean(values: Sequence[float], ids: tuple[str, ...]) -> Cell:
