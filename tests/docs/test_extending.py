@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparsebert.attention import BACKENDS
-from sparsebert.gates.storage import KINDS
+from sparsebert.gates import KINDS
 from sparsebert.patterns.rules import BUILDERS
 from sparsebert.report.rendering.loss_table import COLUMNS
 from sparsebert.tasks import TASKS

@@ -6,11 +6,12 @@ settings (presets) -> Soft | Unstructured | Structured -> sampling, penalty -> f
 from sparsebert.gates.gate import Diagonal, Gate, Method
 from sparsebert.gates.schedules import Schedule, constant
 from sparsebert.gates.settings import PRESETS, Relaxation, Settings, preset
-from sparsebert.gates.storage import load, load_into, save
+from sparsebert.gates.storage import KINDS, load, load_into, save
 from sparsebert.gates.structured import Structured
 from sparsebert.gates.unstructured import Soft, Unstructured
 
 __all__ = [
+    "KINDS",
     "PRESETS",
     "Diagonal",
     "Gate",
