@@ -17,6 +17,11 @@ _CLI = typer.main.get_command(app)
 _STANDS_FOR_A_VALUE = re.compile(r"[A-Z]+|\$\d")
 
 
+def help_texts() -> list[str]:
+    """What each command says of itself, examples among it, a paragraph a line."""
+    return [re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "") for command in _CLI.commands.values()]
+
+
 def commands(code: str) -> Iterator[list[str]]:
     """The words of every command of a block; lines that begin with no program of ours are not commands."""
     for line in code.replace("\\\n", " ").splitlines():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.commands import PROGRAMS, commands, problem
+from tests.docs.commands import PROGRAMS, commands, help_texts, problem
 from tests.docs.pages import PAGES, blocks, code_in_lines, name_of
 
 
@@ -28,6 +28,12 @@ def test_a_block_that_calls_itself_sh_holds_commands_and_nothing_else(page: Path
         if block.language == "sh":
             lines = [line.split()[0] for line in block.code.replace("\\\n", " ").splitlines() if line.strip()]
             assert set(lines) <= set(PROGRAMS), f"line {block.first_line}"
+
+
+def test_every_example_in_a_help_text_is_one_that_the_command_line_takes() -> None:
+    found = [words for text in help_texts() for words in commands(text)]
+    assert len(found) > 20
+    assert [f"{' '.join(words)}: {problem(words)}" for words in found if problem(words)] == []
 
 
 @pytest.mark.parametrize(

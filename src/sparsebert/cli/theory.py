@@ -51,7 +51,7 @@ def theory(
 
     sparsebert theory --tokens 3 --width 1 --resolution 4
 
-    sparsebert theory --tokens 4 --resolution 6 --out audit      (finds the first collision for even n)
+    sparsebert theory --tokens 4 --resolution 6 --out audit  # finds the first collision for even n
 
     sparsebert theory --show approximation --out errors
 
