@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile
 from pathlib import Path
 
 import typer
@@ -14,6 +15,7 @@ from tests.docs.pages import PROJECT
 
 PROGRAMS = ("sparsebert", "python", "torchrun", "pytest", "make", "pip", "ray", "printf", "taskset", "zstdcat")
 _CLI = typer.main.get_command(app)
+_SETS_THE_ENVIRONMENT = re.compile(r"[A-Z_]+=")
 _STANDS_FOR_A_VALUE = re.compile(r"[A-Z]+|\$\d")
 
 
@@ -25,7 +27,8 @@ def help_texts() -> list[str]:
 def commands(code: str) -> Iterator[list[str]]:
     """The words of every command of a block; lines that begin with no program of ours are not commands."""
     for line in code.replace("\\\n", " ").splitlines():
-        for words in _parts(line):
+        for part in _parts(line):
+            words = list(dropwhile(_SETS_THE_ENVIRONMENT.match, part))
             if words and words[0] in PROGRAMS:
                 yield words
 
@@ -70,7 +73,7 @@ def _problem_of_python(words: list[str], whole: bool) -> str | None:
         if module == "sparsebert":
             return _problem_of_ours(rest, whole)
         if not module.startswith("tests."):
-            return None
+            return problem([module, *rest])
         script = module.replace(".", "/")
     else:
         script, rest = words[0].removesuffix(".py"), words[1:]
