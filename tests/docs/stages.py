@@ -54,6 +54,8 @@ def a_model_and_batches() -> dict[str, Any]:
 
 
 def a_model_and_a_batch() -> dict[str, Any]:
+    a_corpus()
+
     def batch(step: int, micro: int, micro_batches: int) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
         words = torch.arange(16)[None] + step
         return {"input_ids": words, "attention_mask": torch.ones_like(words)}, torch.tensor([micro % 2])

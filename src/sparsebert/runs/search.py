@@ -46,9 +46,8 @@ class Search(RunSettings):
             raise ConfigError("both a sparsity and a penalty are given; a target sets the penalty, so leave one out")
 
     def new_gate(self, length: int, heads: int, *, steps: int, seed: int, anchor: Anchor) -> Gate:
-        cls = gates.Structured if self.kind == "structured" else gates.Unstructured
         aim: dict[str, Any] = {"sparsity": self.sparsity, "penalty": self.penalty, "settings": self.preset}
-        return cls(length, heads, steps=steps, seed=seed, anchor=anchor, **aim, **self.gate)
+        return gates.KINDS[self.kind](length, heads, steps=steps, seed=seed, anchor=anchor, **aim, **self.gate)
 
     def searching(self, inner: Objective, gate: Gate, seed: int, second: Objective | None) -> Frozen:
         assured = 0.5 if self.assured is None else self.assured
