@@ -31,8 +31,9 @@ struct Steps {
 bool readable(const sb_call& c, const sb_tensor& t, Steps (&steps)[3]) {
   steps[0] = {t.row, c.length}, steps[1] = {t.head, c.heads}, steps[2] = {t.batch, c.batch};
   std::sort(steps, steps + 3, [](const Steps& a, const Steps& b) { return a.stride < b.stride; });
-  if (!aligned(t.data, width_of(c.dtype)) || steps[0].stride < 0 || t.count < c.size) return false;
-  int64_t left = t.count - c.size;
+  if (!aligned(t.data, width_of(c.dtype)) || steps[0].stride < 0 || t.bytes < 0) return false;
+  int64_t left = t.bytes / width_of(c.dtype) - c.size;
+  if (left < 0) return false;
   for (const Steps& step : steps) {
     if (!within(step.stride, step.count - 1, 0, left)) return false;
     left -= step.stride * (step.count - 1);
@@ -88,8 +89,8 @@ int check_tensors(const sb_call& c, Direction direction) {
 }
 
 int check_lengths(const sb_call& c, std::vector<int64_t>& lengths) {
-  if (!c.lengths.data) return c.lengths.count ? SB_BAD_LENGTHS : SB_OK;
-  if (c.lengths.count != c.batch || !aligned(c.lengths.data, 8)) return SB_BAD_LENGTHS;
+  if (!c.lengths.data) return c.lengths.bytes ? SB_BAD_LENGTHS : SB_OK;
+  if (c.lengths.bytes != 8 * c.batch || !aligned(c.lengths.data, 8)) return SB_BAD_LENGTHS;
   const int64_t* given = static_cast<const int64_t*>(c.lengths.data);
   lengths.assign(given, given + c.batch);
   const bool fit = std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n >= 0 && n <= c.length; });
@@ -98,9 +99,9 @@ int check_lengths(const sb_call& c, std::vector<int64_t>& lengths) {
 
 // Values per kept entry, for so many heads; none at all is allowed where `optional`.
 bool fits(const sb_call& c, const sb_array& a, int64_t kept, int64_t times, bool optional) {
-  if (!a.data && !a.count) return optional || !kept || !times;
-  return within(kept, times, 0, INT64_MAX / 8) && a.count == kept * times &&
-         (!a.count || aligned(a.data, width_of_sums(c.dtype)));
+  const int64_t width = width_of_sums(c.dtype);
+  if (!a.data && !a.bytes) return optional || !kept || !times;
+  return within(kept, times, 0, INT64_MAX / 8) && a.bytes == kept * times * width && (!a.bytes || aligned(a.data, width));
 }
 
 int check_entries(const sb_call& c, const Index& index, Direction direction) {
@@ -110,7 +111,7 @@ int check_entries(const sb_call& c, const Index& index, Direction direction) {
     return fits(c, a, kept, 1, optional) || (shared && fits(c, a, kept, c.heads, optional));
   };
   if (!bias_fits(c.bias, true)) return SB_BAD_BIAS;
-  if (backward && c.bias.data && (!bias_fits(c.grad_bias, false) || c.grad_bias.count != c.bias.count))
+  if (backward && c.bias.data && (!bias_fits(c.grad_bias, false) || c.grad_bias.bytes != c.bias.bytes))
     return SB_BAD_BIAS;
   const int64_t times = shared ? c.batch * c.heads : c.batch;
   return fits(c, c.weights, kept, times, !backward) ? SB_OK : SB_BAD_WEIGHTS;
@@ -126,7 +127,7 @@ Problem problem_of(const sb_call& c, const Checked& held, Direction direction) {
   p.token = index.token, p.scale = c.scale, p.dropout = c.dropout, p.seed = c.seed;
   p.query = c.query, p.key = c.key, p.value = c.value, p.out = c.out;
   p.grad_out = c.grad_out, p.grad_query = c.grad_query, p.grad_key = c.grad_key, p.grad_value = c.grad_value;
-  p.bias = c.bias.data, p.bias_stride = c.bias.count == index.kept() ? 0 : index.kept();
+  p.bias = c.bias.data, p.bias_stride = c.bias.bytes == index.kept() * width_of_sums(c.dtype) ? 0 : index.kept();
   p.grad_bias = direction == BACKWARD_CALL && c.bias.data ? c.grad_bias.data : nullptr;
   p.weights = c.weights.data;
   p.dtype = c.dtype, p.threads = c.threads, p.isa = c.isa;

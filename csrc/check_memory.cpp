@@ -46,13 +46,13 @@ struct Tensor {
   sb_tensor view;
   Tensor(int64_t batch, int64_t heads, int64_t length, int64_t size) : data(batch * heads * length * size) {
     for (T& x : data) x = sizeof(T) == 2 ? T(0x3f00 + generator() % 64) : T(generator() % 1000 * 0.002 - 1);
-    view = {data.data(), int64_t(data.size()), length * heads * size, size, heads * size};  // [batch, n, heads, d], as BERT lays it out
+    view = {data.data(), int64_t(data.size() * sizeof(T)), length * heads * size, size, heads * size};  // [batch, n, heads, d], as BERT lays it out
   }
 };
 
 template <class T>
 sb_array view(std::vector<T>& data) {
-  return {data.data(), int64_t(data.size())};
+  return {data.data(), int64_t(data.size() * sizeof(T))};
 }
 
 // A call on exactly sized arrays.
@@ -124,8 +124,9 @@ int check_refusals() {
   refuses(SB_BAD_SHAPE, [](C& x) { x.c.batch = -1; });
   refuses(SB_BAD_SHAPE, [](C& x) { x.c.batch = INT64_MAX; });
   refuses(SB_BAD_TENSOR, [](C& x) { x.c.size = 9; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.dtype = SB_FLOAT64; });
   refuses(SB_BAD_TENSOR, [](C& x) { x.c.key.data = nullptr; });
-  refuses(SB_BAD_TENSOR, [](C& x) { x.c.value.count -= 1; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.value.bytes -= 1; });
   refuses(SB_BAD_TENSOR, [](C& x) { x.c.query.row += 1; });
   refuses(SB_BAD_TENSOR, [](C& x) { x.c.query.row = INT64_MAX; });
   refuses(SB_BAD_TENSOR, [](C& x) { x.c.query.batch = -1; });
@@ -134,10 +135,10 @@ int check_refusals() {
   refuses(SB_BAD_TENSOR, [](C& x) { x.c.grad_out.data = static_cast<char*>(x.c.grad_out.data) + 1; });
   refuses(SB_BAD_LENGTHS, [](C& x) { x.lengths[1] = 41; });
   refuses(SB_BAD_LENGTHS, [](C& x) { x.lengths[0] = -1; });
-  refuses(SB_BAD_LENGTHS, [](C& x) { x.c.lengths.count = 1; });
-  refuses(SB_BAD_BIAS, [](C& x) { x.c.bias.count -= 1; });
-  refuses(SB_BAD_BIAS, [](C& x) { x.c.grad_bias.count += 1; });
-  refuses(SB_BAD_WEIGHTS, [](C& x) { x.c.weights.count -= 1; });
+  refuses(SB_BAD_LENGTHS, [](C& x) { x.c.lengths.bytes = 8; });
+  refuses(SB_BAD_BIAS, [](C& x) { x.c.bias.bytes -= 4; });
+  refuses(SB_BAD_BIAS, [](C& x) { x.c.grad_bias.bytes += 4; });
+  refuses(SB_BAD_WEIGHTS, [](C& x) { x.c.weights.bytes -= 4; });
   refuses(SB_BAD_WEIGHTS, [](C& x) { x.c.weights = {nullptr, 0}; });
   return accepted + (sb_forward(nullptr) != SB_BAD_CALL);
 }

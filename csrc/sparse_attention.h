@@ -30,14 +30,15 @@ enum {
   SB_BAD_PART = 10,    // an index has no such array, or it has another size
 };
 
+// Sizes are in bytes, so that they stay true whatever type a call says its numbers are of.
 struct sb_array {
   void* data;
-  int64_t count;  // elements
+  int64_t bytes;
 };
 
 struct sb_tensor {
   void* data;
-  int64_t count;             // elements from data to the end of its memory
+  int64_t bytes;             // from data to the end of its memory
   int64_t batch, head, row;  // strides in elements
 };
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsebert.errors import TaskError
-from sparsebert.tasks.metrics import GLUE_COLUMNS, glue_average, score, scores
+from sparsebert.tasks.metrics import score, scores
 
 _CLASSES = st.lists(st.integers(0, 1), min_size=1, max_size=30)
 
@@ -59,10 +59,3 @@ def test_predictions_that_do_not_match_the_labels_are_refused() -> None:
         score("accuracy", np.zeros(2), np.zeros(3))
     with pytest.raises(TaskError, match="no metric 'bleu'"):
         score("bleu", np.zeros(2), np.zeros(2))
-
-
-def test_the_glue_average_is_the_mean_of_nine_columns() -> None:
-    columns = dict(zip(GLUE_COLUMNS, (80.0, 82.0, 88.0, 90.0, 92.0, 55.0, 86.0, 89.0, 67.0), strict=True))
-    assert glue_average(columns) == pytest.approx(81.0)
-    with pytest.raises(TaskError, match="rte"):
-        glue_average({name: value for name, value in columns.items() if name != "rte"})

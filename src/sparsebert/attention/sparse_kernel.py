@@ -135,7 +135,7 @@ def _array(tensor: Tensor, dtype: torch.dtype) -> Array:
         raise AttentionError(
             f"the kernel was handed {tensor.dtype} on {tensor.device}; it takes {dtype} on the CPU here"
         )
-    return Array(tensor.data_ptr(), tensor.numel())
+    return Array(tensor.data_ptr(), tensor.numel() * tensor.element_size())
 
 
 def _strided(tensor: Tensor, like: Tensor) -> Strided:
@@ -145,7 +145,7 @@ def _strided(tensor: Tensor, like: Tensor) -> Strided:
             f"{list(like.shape)} on {like.device}; it takes one type, shape and device for all"
         )
     batch, head, row, _ = tensor.stride()
-    left = tensor.untyped_storage().nbytes() // tensor.element_size() - tensor.storage_offset()
+    left = tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size()
     return Strided(tensor.data_ptr(), left, batch, head, row)
 
 

@@ -25,13 +25,13 @@ _int64, _double, _pointer = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
 class Array(ctypes.Structure):
     """Numbers one after another."""
 
-    _fields_ = [("data", _pointer), ("count", _int64)]
+    _fields_ = [("data", _pointer), ("bytes", _int64)]
 
 
 class Strided(ctypes.Structure):
     """A tensor [batch, head, row, column] whose columns lie one after another; strides in elements."""
 
-    _fields_ = [("data", _pointer), ("count", _int64), ("batch", _int64), ("head", _int64), ("row", _int64)]
+    _fields_ = [("data", _pointer), ("bytes", _int64), ("batch", _int64), ("head", _int64), ("row", _int64)]
 
 
 class Call(ctypes.Structure):

@@ -1,7 +1,6 @@
 """Metrics of GLUE and SWAG in points of a hundred, from scikit-learn and scipy; never NaN."""
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
 from typing import TypeAlias
 
 import numpy as np
@@ -10,9 +9,6 @@ from jaxtyping import Float, Int
 from sparsebert.errors import TaskError
 
 Labels: TypeAlias = Int[np.ndarray, " rows"] | Float[np.ndarray, " rows"]
-
-# The nine columns of the paper's GLUE table: MNLI counts twice.
-GLUE_COLUMNS = ("mnli_matched", "mnli_mismatched", "qqp", "qnli", "sst2", "cola", "stsb", "mrpc", "rte")
 
 
 def score(metric: str, predicted: Labels, true: Labels) -> float:
@@ -26,16 +22,6 @@ def score(metric: str, predicted: Labels, true: Labels) -> float:
 
 def scores(metrics: Sequence[str], predicted: Labels, true: Labels) -> dict[str, float]:
     return {metric: score(metric, predicted, true) for metric in metrics}
-
-
-def glue_average(columns: dict[str, float]) -> float:
-    """The paper's average: the mean of nine columns, MNLI-m and MNLI-mm apart."""
-    missing = [name for name in GLUE_COLUMNS if name not in columns]
-    if missing:
-        raise TaskError(
-            f"the GLUE average needs nine columns and {', '.join(missing)} are missing; fine-tune those too"
-        )
-    return fmean(columns[name] for name in GLUE_COLUMNS)
 
 
 # scikit-learn takes five seconds to import, so each metric brings its own.
