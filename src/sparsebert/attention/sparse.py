@@ -13,7 +13,7 @@ from sparsebert import patterns
 from sparsebert.attention.inputs import Inputs, is_forward_mode
 from sparsebert.attention.sparse_indices import rows_of
 from sparsebert.attention.sparse_kernel import DTYPES, SUMS
-from sparsebert.attention.sparse_operator import Settings, attention
+from sparsebert.attention.sparse_operator import CallSettings, attention
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
 
@@ -46,7 +46,7 @@ def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
         torch.randint(-(2**63), 2**63 - 1, (1,)) if inputs.dropout > 0 else None,
         starts,
         keys,
-        Settings(_digest(pattern), pattern.anchor == "token", float(inputs.scale), float(inputs.dropout)),
+        CallSettings(_digest(pattern), pattern.anchor == "token", float(inputs.scale), float(inputs.dropout)),
     )
 
 

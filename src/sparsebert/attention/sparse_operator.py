@@ -18,7 +18,7 @@ from sparsebert.attention.sparse_kernel import SUMS, bert_layout, weights_shape
 from sparsebert.errors import AttentionError
 
 
-class Settings(NamedTuple):
+class CallSettings(NamedTuple):
     """What a call is told besides its tensors."""
 
     digest: str
@@ -36,7 +36,7 @@ def attention(
     seed: Tensor | None,
     starts: Tensor,
     keys: Tensor,
-    settings: Settings,
+    settings: CallSettings,
 ) -> Tensor:
     """Attention over a pattern's rows; a bias belongs to the entries of the whole pattern."""
     tensors = (query, key, value, bias, lengths, seed, starts, keys)
