@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,36 @@ def allowed(package: str) -> set[str]:
     return set(ORDER[: ORDER.index(package) + 1])
 
 
+def modules() -> dict[str, Path]:
+    """Every module by its full name; a package goes by its __init__.py."""
+    paths = {path: path.relative_to(SOURCE.parent).with_suffix("") for path in SOURCE.rglob("*.py")}
+    return {".".join(name.parts).removesuffix(".__init__"): path for path, name in paths.items()}
+
+
+def imported_modules(tree: ast.AST, known: Mapping[str, object]) -> Iterator[str]:
+    """Modules that run when this code does, lazy imports too; an import for the type checker alone never runs."""
+    if isinstance(tree, ast.If) and ast.unparse(tree.test) == "TYPE_CHECKING":
+        return
+    if isinstance(tree, ast.ImportFrom) and tree.module:
+        names = {f"{tree.module}.{alias.name}" for alias in tree.names}
+        yield from names & known.keys()
+        if names - known.keys():  # what is no module is taken from the package itself
+            yield tree.module
+    elif isinstance(tree, ast.Import):
+        yield from (alias.name for alias in tree.names)
+    for node in ast.iter_child_nodes(tree):
+        yield from imported_modules(node, known)
+
+
+def first_cycle(graph: Mapping[str, set[str]]) -> list[str]:
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1]
+        return cycle
+    return []
+
+
 @pytest.mark.parametrize(
     "package", [name for name in packages() if name not in ("__init__", "__main__", "registration")]
 )
@@ -68,6 +99,22 @@ def test_a_package_imports_itself_and_packages_to_its_left(package: str) -> None
         if name not in allowed(package)
     }
     assert strays == set()
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    known = modules()
+    graph = {name: {*imported_modules(ast.parse(path.read_text()), known)} & {*known} for name, path in known.items()}
+    assert sum(map(len, graph.values())) > len(graph)
+    assert " -> ".join(first_cycle(graph)) == ""
+
+
+def test_a_lazy_import_closes_a_cycle_and_one_for_the_type_checker_does_not() -> None:
+    known = {"sparsebert.a": 0, "sparsebert.b": 0}
+    there = {"sparsebert.a": {"sparsebert.b"}}
+    lazy = ast.parse("def later():\n    from sparsebert import a")
+    typed = ast.parse("if TYPE_CHECKING:\n    from sparsebert.a import A")
+    assert first_cycle(there | {"sparsebert.b": {*imported_modules(lazy, known)}})
+    assert not first_cycle(there | {"sparsebert.b": {*imported_modules(typed, known)}})
 
 
 def test_attention_backends_do_not_import_each_other() -> None:

@@ -20,7 +20,7 @@ SOMEWHERE = Path("pattern.safetensors")
 def test_a_pattern_comes_back_as_it_was_saved(pattern: Pattern, anchor: patterns.Anchor) -> None:
     pattern = pattern.anchored(anchor)
     data = to_bytes(pattern)
-    loaded = from_bytes(data, SOMEWHERE)
+    loaded = from_bytes(data, SOMEWHERE, patterns.Pattern)
     assert loaded == pattern
     assert loaded.rule == pattern.rule
     assert to_bytes(loaded) == data
@@ -41,20 +41,20 @@ def test_any_one_flipped_bit_is_noticed() -> None:
         damaged = bytearray(data)
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(SparseBertError):
-            from_bytes(bytes(damaged), SOMEWHERE)
+            from_bytes(bytes(damaged), SOMEWHERE, patterns.Pattern)
 
 
 @pytest.mark.parametrize("size", [0, 7, 8, 100, 400])
 def test_a_truncated_file_is_noticed(size: int) -> None:
     with pytest.raises(SparseBertError):
-        from_bytes(to_bytes(patterns.star(6))[:size], SOMEWHERE)
+        from_bytes(to_bytes(patterns.star(6))[:size], SOMEWHERE, patterns.Pattern)
 
 
 @settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_foreign_bytes_give_only_our_error(data: bytes) -> None:
     with pytest.raises(SparseBertError):
-        from_bytes(data, SOMEWHERE)
+        from_bytes(data, SOMEWHERE, patterns.Pattern)
 
 
 def _sealed(**changes: object) -> bytes:
@@ -84,7 +84,7 @@ def _sealed(**changes: object) -> bytes:
 )
 def test_well_sealed_nonsense_is_refused_before_use(changes: dict[str, object]) -> None:
     with pytest.raises(SparseBertError):
-        from_bytes(_sealed(**changes), SOMEWHERE)
+        from_bytes(_sealed(**changes), SOMEWHERE, patterns.Pattern)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparsebert.files import read_json
-from sparsebert.studies import jobs
+from sparsebert.studies.attempts import attempt
 from sparsebert.studies.jobs import Job, Outcome, Place
 from sparsebert.studies.local import Processes
 from sparsebert.studies.progress import Lines
@@ -94,7 +94,7 @@ def _die_once(job: Job) -> Outcome:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "died").touch()
         threading.Thread(target=_kill_when, args=(folder, 2, os.getpid()), daemon=True).start()
-    return jobs.attempt(job)
+    return attempt(job)
 
 
 def test_a_ray_cluster_gives_the_same_results_even_when_a_worker_is_killed(

@@ -21,6 +21,7 @@ from transformers import (
 
 from sparsebert.errors import ModelError, PatternError
 from sparsebert.model.config import SparseBertConfig, pattern_fields
+from sparsebert.model.folder_checks import check_folder, check_loaded
 from sparsebert.model.plan import (
     IMPLEMENTATION,
     Plan,
@@ -78,9 +79,6 @@ class Sparse:
     @classmethod
     def from_pretrained(cls, source: Any, *args: Any, **kwargs: Any) -> Any:
         """As transformers', except that tensors which are missing, extra or of another shape raise by name."""
-        from sparsebert.model.folder_checks import check_folder
-        from sparsebert.model.loading import check_loaded
-
         if Path(source).is_dir():
             check_folder(Path(source))
         asked = kwargs.get("attn_implementation")

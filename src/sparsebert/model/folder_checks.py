@@ -4,6 +4,7 @@ config.json -> names that could run code -> sizes -> headers of the weights -> d
 """
 
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 from sparsebert.errors import ModelError
 from sparsebert.files import read_json
 from sparsebert.model.config import AUTO_MAP
+
+logger = logging.getLogger(__name__)
 
 _ATTENTION_NAMES = (None, "eager", "sdpa", "sparsebert")
 _MAX_HEADER_BYTES = 100 * 2**20
@@ -26,6 +29,8 @@ _LARGEST = {
     "max_position_embeddings": 2**24,
     "num_labels": 2**16,
 }
+# Parts that may be new to, or left over from, a checkpoint: the heads on top of the encoder.
+_HEADS = ("cls.", "classifier.", "qa_outputs.", "bert.pooler.", "pooler.")
 _FLOATS, _WHOLE = {"F64", "F32", "F16", "BF16"}, {"I64", "I32"}
 _WHOLE_NUMBERED = ("pattern_row_starts", "pattern_keys", "position_ids")
 _LAYER = re.compile(r"(?:^|\.)encoder\.layer\.(\d{1,6})\.")
@@ -160,3 +165,25 @@ def _pattern_shapes(folder: Path, pattern: Any) -> dict[str, list[Any]]:
         "pattern_row_starts": [pattern["heads"], pattern["length"] + 1],
         "pattern_keys": [pattern["kept"]],
     }
+
+
+def check_loaded(source: Any, name: str, info: dict[str, Any]) -> None:
+    """Refuse a checkpoint that does not hold exactly this encoder; say in one line which heads are new or left."""
+    mismatched = [
+        f"{key} is {tuple(found)}, expected {tuple(wanted)}" for key, found, wanted in info["mismatched_keys"]
+    ]
+    if mismatched:
+        raise ModelError(f"{source} does not fit {name}: {'; '.join(sorted(mismatched)[:5])}")
+    missing, extra = sorted(info["missing_keys"]), sorted(info["unexpected_keys"])
+    lost = [key for key in missing if not key.startswith(_HEADS)]
+    if lost:
+        raise ModelError(f"{source} lacks {len(lost)} tensors of {name}: {', '.join(lost[:5])}")
+    strange = [key for key in extra if not key.startswith(_HEADS) and not key.endswith("position_ids")]
+    if strange:
+        raise ModelError(
+            f"{source} holds {len(strange)} tensors that {name} has no place for: {', '.join(strange[:5])}"
+        )
+    if missing:
+        logger.info("new in %s: %s", name, ", ".join(sorted({key.rsplit(".", 1)[0] for key in missing})))
+    if extra:
+        logger.info("left out of %s: %s", name, ", ".join(sorted({key.rsplit(".", 1)[0] for key in extra})))

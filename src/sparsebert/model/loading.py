@@ -1,7 +1,6 @@
 """load_model(): any source, any head, any pattern; refuses what does not fit and says in a line what is new."""
 
 import contextlib
-import logging
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -22,8 +21,6 @@ from sparsebert.model.sources import model_folder, scratch_config
 from sparsebert.patterns import Pattern
 from sparsebert.settings import refuse_unknown
 
-logger = logging.getLogger(__name__)
-
 Head = Literal["none", "pretraining", "masked_lm", "sequence_classification", "multiple_choice", "question_answering"]
 
 CLASSES: dict[str, type[bert.Sparse]] = {
@@ -34,10 +31,6 @@ CLASSES: dict[str, type[bert.Sparse]] = {
     "multiple_choice": bert.SparseBertForMultipleChoice,
     "question_answering": bert.SparseBertForQuestionAnswering,
 }
-# Parts that may be new to, or left over from, a checkpoint: the heads on top of the encoder.
-_HEADS = ("cls.", "classifier.", "qa_outputs.", "bert.pooler.", "pooler.")
-
-
 # Fields of the configuration that are not the caller's to set: arguments, or what makes a decoder.
 _NOT_SETTINGS = {
     *("pattern", "vocab_size", "use_cache", "is_decoder", "is_encoder_decoder", "add_cross_attention"),
@@ -113,28 +106,6 @@ def _from_folder(cls: type[bert.Sparse], source: str, changes: dict[str, Any]) -
     # New heads are named below in a line of our own; transformers' table would say the same at length.
     with _quiet_transformers():
         return cls.from_pretrained(folder, config=config, local_files_only=True)
-
-
-def check_loaded(source: Any, name: str, info: dict[str, Any]) -> None:
-    """Refuse a checkpoint that does not hold exactly this encoder; say in one line which heads are new or left."""
-    mismatched = [
-        f"{key} is {tuple(found)}, expected {tuple(wanted)}" for key, found, wanted in info["mismatched_keys"]
-    ]
-    if mismatched:
-        raise ModelError(f"{source} does not fit {name}: {'; '.join(sorted(mismatched)[:5])}")
-    missing, extra = sorted(info["missing_keys"]), sorted(info["unexpected_keys"])
-    lost = [key for key in missing if not key.startswith(_HEADS)]
-    if lost:
-        raise ModelError(f"{source} lacks {len(lost)} tensors of {name}: {', '.join(lost[:5])}")
-    strange = [key for key in extra if not key.startswith(_HEADS) and not key.endswith("position_ids")]
-    if strange:
-        raise ModelError(
-            f"{source} holds {len(strange)} tensors that {name} has no place for: {', '.join(strange[:5])}"
-        )
-    if missing:
-        logger.info("new in %s: %s", name, ", ".join(sorted({key.rsplit(".", 1)[0] for key in missing})))
-    if extra:
-        logger.info("left out of %s: %s", name, ", ".join(sorted({key.rsplit(".", 1)[0] for key in extra})))
 
 
 @contextlib.contextmanager

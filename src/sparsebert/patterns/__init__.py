@@ -7,7 +7,7 @@ from sparsebert.patterns.builders import border, from_keep, from_offsets, full, 
 from sparsebert.patterns.handmade import big_bird, fixed, log_sparse, longformer, star, strided
 from sparsebert.patterns.pattern import Anchor, Pattern
 from sparsebert.patterns.pruning import prune
-from sparsebert.patterns.rules import find, named
+from sparsebert.patterns.rules import find, named, rebuild
 
 __all__ = [
     "Anchor",
@@ -28,3 +28,5 @@ __all__ = [
     "strided",
     "window",
 ]
+
+Pattern.rebuilt = rebuild

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
@@ -15,6 +15,8 @@ from jaxtyping import Bool, Int32, Int64
 from sparsebert import draws
 from sparsebert.errors import PatternError
 from sparsebert.patterns.entries import Entries, compress, expand, offset_entries, union
+from sparsebert.patterns.pictures import html, picture
+from sparsebert.patterns.storage import load, save
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,6 +41,8 @@ class Pattern:
     keys: Int32[np.ndarray, " kept"]
     anchor: Anchor = "position"
     rule: Rule | None = None
+    # rules.rebuild, which the package hands over: rules name builders, and builders make patterns.
+    rebuilt: ClassVar[Callable[[Rule, int], Pattern]]
 
     def __post_init__(self) -> None:
         check_rows(self.heads, self.length, self.row_starts, self.keys)
@@ -156,14 +160,12 @@ class Pattern:
 
     def at(self, length: int) -> Pattern:
         """Rebuilt at another length by its rule."""
-        from sparsebert.patterns.rules import rebuild
-
         if self.rule is None:
             raise PatternError(
                 f"this pattern holds explicit entries for {self.length} positions and no rule to rebuild it at "
                 f"{length}; use inputs up to its length, or a pattern made of offsets (patterns.from_offsets)"
             )
-        return rebuild(self.rule, length).anchored(self.anchor)
+        return Pattern.rebuilt(self.rule, length).anchored(self.anchor)
 
     def anchored(self, anchor: Anchor) -> Pattern:
         """The same entries under the other reading of the last row and column."""
@@ -188,25 +190,17 @@ class Pattern:
 
     def save(self, path: str | Path) -> None:
         """A sealed safetensors file; equal patterns with equal rules give equal bytes."""
-        from sparsebert.patterns.storage import save
-
         save(self, Path(path))
 
     @staticmethod
     def load(path: str | Path) -> Pattern:
-        from sparsebert.patterns.storage import load
-
-        return load(Path(path))
+        return load(Path(path), Pattern)
 
     def picture(self, head: int = 0, width: int | None = None) -> str:
         """Text: # kept, . not; with `width` characters a side, + where a cell holds both."""
-        from sparsebert.patterns.pictures import picture
-
         return picture(self, head, width)
 
     def _repr_html_(self) -> str:
-        from sparsebert.patterns.pictures import html
-
         return html(self)
 
     def _map(self, change: Callable[[int, Entries], Entries], rule: Rule | None) -> Pattern:

@@ -1,9 +1,15 @@
 """Patterns as text and as a small inline drawing for notebooks."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from sparsebert.errors import PatternError
-from sparsebert.patterns.pattern import Pattern
+
+if TYPE_CHECKING:
+    from sparsebert.patterns.pattern import Pattern
 
 _NOTEBOOK_CELLS = 128  # a side; larger patterns are drawn with several entries a cell
 

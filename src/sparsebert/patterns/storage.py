@@ -1,10 +1,15 @@
 """Pattern files: sealed safetensors, checked entry by entry before anything uses them."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sparsebert.errors import FileError, PatternError
 from sparsebert.files import open_sealed_tensors, read_bytes, seal_tensors, write_atomic
-from sparsebert.patterns.pattern import Pattern
+
+if TYPE_CHECKING:
+    from sparsebert.patterns.pattern import Pattern
 
 FORMAT = 1
 
@@ -13,8 +18,8 @@ def save(pattern: Pattern, path: Path) -> None:
     write_atomic(path, to_bytes(pattern))
 
 
-def load(path: Path) -> Pattern:
-    return from_bytes(read_bytes(path), path)
+def load(path: Path, kind: type[Pattern]) -> Pattern:
+    return from_bytes(read_bytes(path), path, kind)
 
 
 def to_bytes(pattern: Pattern) -> bytes:
@@ -29,7 +34,8 @@ def to_bytes(pattern: Pattern) -> bytes:
     return seal_tensors({"row_starts": pattern.row_starts, "keys": pattern.keys}, about)
 
 
-def from_bytes(data: bytes, path: Path) -> Pattern:
+def from_bytes(data: bytes, path: Path, kind: type[Pattern]) -> Pattern:
+    """kind: Pattern itself, which calls this and so cannot be imported here."""
     tensors, about = open_sealed_tensors(data, path)
     if about.get("kind") != "pattern":
         raise FileError(f"{path} holds a {about.get('kind')!r}; expected a pattern saved by Pattern.save")
@@ -38,7 +44,7 @@ def from_bytes(data: bytes, path: Path) -> Pattern:
     if sorted(tensors) != ["keys", "row_starts"]:
         raise FileError(f"{path} holds tensors {sorted(tensors)}; expected keys and row_starts")
     try:
-        return Pattern(
+        return kind(
             int(about["heads"]),
             int(about["length"]),
             tensors["row_starts"],

@@ -1,10 +1,8 @@
 """What a worker is handed and gives back: a run, where things lie, how it went."""
 
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparsebert.errors import RunInterruptedError, SparseBertError
 from sparsebert.studies.records import recorded_files
 from sparsebert.studies.runs import RESULT, Run
 
@@ -58,18 +56,3 @@ class Outcome:
     run_id: str
     error: str | None = None  # why it could not be made
     is_interrupted: bool = False  # it was asked to stop, and can go on
-
-
-def attempt(job: Job) -> Outcome:
-    """Make the run in this process; an error is an outcome, so that one bad run does not end the others."""
-    from sparsebert.studies.making import make
-
-    try:
-        make(job)
-    except RunInterruptedError as error:
-        return Outcome(job.run.id, str(error), is_interrupted=True)
-    except SparseBertError as error:
-        return Outcome(job.run.id, str(error))
-    except Exception:
-        return Outcome(job.run.id, traceback.format_exc())
-    return Outcome(job.run.id)

@@ -11,7 +11,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from sparsebert.studies.jobs import Job, Outcome, attempt
+from sparsebert.studies.attempts import attempt
+from sparsebert.studies.jobs import Job, Outcome
 
 ATTEMPTS = 3  # of a run whose worker dies
 _PATIENCE = 120.0  # seconds for a step and a checkpoint to end when a worker is asked to stop

@@ -10,7 +10,8 @@ import os
 from typing import Any
 
 from sparsebert.errors import MissingExtraError, StudyError
-from sparsebert.studies.jobs import Job, Outcome, attempt
+from sparsebert.studies.attempts import attempt
+from sparsebert.studies.jobs import Job, Outcome
 
 RETRIES = 3  # of a job whose worker or node is lost
 LOCAL = {  # a cluster of this machine alone; Ray reads both while it is imported and started
