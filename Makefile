@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-SOURCES := $(wildcard src tests benchmarks docs setup.py)
+SOURCES := $(wildcard src tests scorecard benchmarks docs setup.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format bench docs sanitize clean faults soak
@@ -41,11 +41,11 @@ docs: $(READY)  ## rewrite what is generated in the docs: figures, the evidence 
 	$(BIN)/sparsebert report docs/results/runs.jsonl.zst --format md --out docs/results/evidence.md
 	$(BIN)/python docs/readme.py
 
-faults: $(READY)  ## the fault, bad-input and hostile-input scorecard: about an hour, resumes
-	$(BIN)/python -m tests.faults.scorecard --out docs/results/reliability.md
+faults: $(READY)  ## what the scorecard of faults, bad and hostile input has not run yet: an hour in all; ARGS=--help
+	$(BIN)/python -m scorecard $(ARGS)
 
 soak: $(READY)  ## an hour-long search while the machine is loaded; row L1 of the same page
-	$(BIN)/python -m tests.faults.scorecard --out docs/results/reliability.md --rows L1
+	$(BIN)/python -m scorecard --rows L1 $(ARGS)
 
 # These ask for a corpus or a finished study.
 ASKING := $(addprefix benchmarks/,diagonal.py learned_patterns.py recipes.py)

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-SHOWN = ["csrc", "src/sparsebert", "tests", "benchmarks", "docs"]
+SHOWN = ["csrc", "src/sparsebert", "tests", "scorecard", "benchmarks", "docs"]
 FOLDERS = {
     "csrc": "the C++ kernel: plain C interface, no torch headers",
     "tests": "mirrors src/, file for file",

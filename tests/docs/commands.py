@@ -61,7 +61,7 @@ def problem(words: Sequence[str], *, whole: bool = True) -> str | None:
         return _problem_of_ours(rest, whole)
     if program == "make":
         targets = re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-        return next((f"there is no make {word}" for word in rest if word not in targets), None)
+        return next((f"there is no make {word}" for word in rest if "=" not in word and word not in targets), None)
     if program == "pytest":
         return next((f"{word} does not exist" for word in rest if "/" in word and not _in_project(word)), None)
     return None  # another project's program
@@ -72,7 +72,7 @@ def _problem_of_python(words: list[str], whole: bool) -> str | None:
         module, rest = words[words.index("-m") + 1], words[words.index("-m") + 2 :]
         if module == "sparsebert":
             return _problem_of_ours(rest, whole)
-        if not module.startswith("tests."):
+        if module.split(".")[0] not in ("tests", "scorecard"):
             return problem([module, *rest])
         script = module.replace(".", "/")
     else:

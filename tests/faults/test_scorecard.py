@@ -15,7 +15,7 @@ from tests.conftest import PROJECT
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="the fault shim is compiled with gcc, which is not there")
 def test_every_trial_of_the_fast_scorecard_passes(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.faults.scorecard", "--fast", "--out", str(tmp_path / "page.md")]
+    command = [sys.executable, "-m", "scorecard", "--fast", "--out", str(tmp_path / "page.md")]
     paths = os.pathsep.join([str(PROJECT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [*command, "--state", str(tmp_path / "state")],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scorecard import shim
+from scorecard import shim
 
 BEYOND = "192.0.2.1"  # kept for documentation: belongs to nobody
 

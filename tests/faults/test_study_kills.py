@@ -1,14 +1,14 @@
-"""A small study that is killed; python -m tests.faults.study_kills does it to a large one."""
+"""A small study that is killed; python -m scorecard.study_kills does it to a large one."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scorecard.study_kills import disturb
 from sparsebert.files import canonical_json
 from sparsebert.studies.progress import Lines
 from sparsebert.studies.study import StudyConfig, planned, run_study
-from tests.faults.study_kills import disturb
 
 SIZES: dict[str, Any] = {"stage_sparsities": [0.9], "stage_tasks": ["rte"], "base_steps": 20, "checkpoint_every": 1}
 

@@ -14,6 +14,9 @@ from typing import Any
 
 import torch
 
+from scorecard import commands
+from scorecard.commands import difference, must_run, outcome, start
+from scorecard.row import Figures, Row, Trial, require
 from sparsebert.errors import RunInterruptedError
 from sparsebert.files import sha256
 from sparsebert.text import TokenStore
@@ -21,9 +24,6 @@ from sparsebert.training import FitConfig, Losses, fit
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.starting_points import load_for_corpus
 from tests.faults.processes import ended, forked_ranks
-from tests.faults.scorecard import commands
-from tests.faults.scorecard.commands import difference, must_run, outcome, start
-from tests.faults.scorecard.row import Figures, Row, Trial, require
 
 _MOST_SECONDS = 10.0  # from the loss of a rank to the end of the other
 _BY_TORCHRUN = 10  # every so manieth trial is started by torchrun itself

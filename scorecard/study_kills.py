@@ -1,6 +1,6 @@
 """kill -9 of a whole study at random moments: it goes on, repeats nothing that is finished, and ends alike.
 
-Run: python -m tests.faults.study_kills FOLDER [--study all] [--kills 10] [--workers 2] [--seed 0]
+Run: python -m scorecard.study_kills FOLDER [--study all] [--kills 10] [--workers 2] [--seed 0]
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from sparsebert import draws
 from sparsebert.files import sha256_of_file
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[1]
 # Empty or about the clock; everything else in a run folder must be the same bytes.
 _FREE = {".lock", "timing.json"}
 _LONGEST_MOMENT = 0.4  # seconds between the last run that was counted and a kill

@@ -30,7 +30,7 @@ def loaded(folder: Path) -> None:
     if os.environ.get(_LOADED) != "1":
         names = {"LD_PRELOAD": str(build(folder)), _LOADED: "1"}
         # The package is named again, since sys.argv holds the file that was found for it.
-        arguments = [sys.executable, "-m", "tests.faults.scorecard", *sys.argv[1:]]
+        arguments = [sys.executable, "-m", "scorecard", *sys.argv[1:]]
         os.execve(sys.executable, arguments, {**os.environ, **names})
 
 

@@ -5,9 +5,9 @@ import random
 import shutil
 from pathlib import Path
 
-from tests.faults.scorecard import commands, shim
-from tests.faults.scorecard.commands import difference, must_run, outcome, run
-from tests.faults.scorecard.row import Figures, Row, Trial, require
+from scorecard import commands, shim
+from scorecard.commands import difference, must_run, outcome, run
+from scorecard.row import Figures, Row, Trial, require
 
 KINDS = ("prepare", "search", "finetune")
 _WORDS = ("No space left on device", "MiB free")

@@ -5,14 +5,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from scorecard import commands
+from scorecard.commands import must_run
+from scorecard.row import Row, Trial, require
 from sparsebert import gates
 from sparsebert.errors import SparseBertError
 from sparsebert.patterns import Pattern
 from sparsebert.text import TokenStore
 from sparsebert.training.checkpoints import Checkpoints
-from tests.faults.scorecard import commands
-from tests.faults.scorecard.commands import must_run
-from tests.faults.scorecard.row import Row, Trial, require
 
 KINDS = ("checkpoint", "pattern", "gate", "store")
 _BLOCK = 4096

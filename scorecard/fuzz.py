@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from scorecard import commands
+from scorecard.row import FailedTrialError, Figures, Row, Trial, require
 from sparsebert import gates
 from sparsebert.errors import SparseBertError
 from sparsebert.files import SEAL_KEY, canonical_json, read_json, sha256
@@ -24,8 +26,6 @@ from sparsebert.text.vocabulary import read_tokenizer
 from sparsebert.training.checkpoints import Checkpoints, Progress
 from sparsebert.training.config import FitConfig
 from sparsebert.training.run_folder import RunFolder
-from tests.faults.scorecard import commands
-from tests.faults.scorecard.row import FailedTrialError, Figures, Row, Trial, require
 
 _EACH = 1000  # inputs in a trial
 _MOST_MEMORY = 400 * 2**20  # bytes that a thousand inputs may add

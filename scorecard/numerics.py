@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from scorecard.row import Figures, Row, Trial, require
 from sparsebert import attend, gates, patterns
 from sparsebert.attention.dispatch import choose
 from sparsebert.attention.inputs import Inputs
@@ -21,7 +22,6 @@ from sparsebert.model.loading import CLASSES
 from sparsebert.training import Losses, fit
 from sparsebert.training.pretraining import PretrainingObjective
 from tests.attention.cases import Case, answers, attention_cases, rounding
-from tests.faults.scorecard.row import Figures, Row, Trial, require
 from tests.training.cases import LENGTH, MadeUpBatches, short_fit, small_bert
 
 # N1

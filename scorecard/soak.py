@@ -7,17 +7,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from scorecard.commands import start
+from scorecard.row import Figures, Row, Trial, require
 from sparsebert.text import prepare_corpus
 from tests.faults.processes import ended
-from tests.faults.scorecard.commands import start
-from tests.faults.scorecard.row import Figures, Row, Trial, require
 
 _SECONDS = float(os.environ.get("SPARSEBERT_SOAK_SECONDS", "3600"))
 _OTHERS = int(os.environ.get("SPARSEBERT_SOAK_OTHERS", os.cpu_count() or 1))  # 0 where the machine has other work
 _WARM = 0.1  # share of the time after which memory should have settled
 _MOST_GROWTH = 0.01
 _SHORT = 20  # steps of the undisturbed run that losses are compared with
-_SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "text" / "wikipedia.txt.gz"
+_SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "text" / "wikipedia.txt.gz"
 
 
 def set_up(shared: Path) -> None:

@@ -1,6 +1,6 @@
 """Every row, in the order of the page."""
 
-from tests.faults.scorecard import (
+from scorecard import (
     bad_data,
     damage,
     disk,
@@ -16,7 +16,7 @@ from tests.faults.scorecard import (
     resuming,
     soak,
 )
-from tests.faults.scorecard.row import Row
+from scorecard.row import Row
 
 _RUNS = (kills, ranks, disk, damage, resuming)
 _INPUTS = (bad_data, numerics, hostile_models, hostile_files, fuzz, operator, markup, network, soak)

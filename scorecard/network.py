@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.faults.scorecard import shim
-from tests.faults.scorecard.row import Figures, Row, Trial, require
+from scorecard import shim
+from scorecard.row import Figures, Row, Trial, require
 
-_PROJECT = Path(__file__).resolve().parents[3]
+_PROJECT = Path(__file__).resolve().parents[1]
 
 
 def suite(trial: Trial) -> Figures:

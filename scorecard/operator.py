@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from scorecard.row import FailedTrialError, Figures, Row, Trial
 from tests.attention.operator_fuzz import CHUNK, build, fuzz
-from tests.faults.scorecard.row import FailedTrialError, Figures, Row, Trial
 
 
 def _setup(shared: Path) -> None:

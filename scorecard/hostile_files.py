@@ -15,18 +15,18 @@ import numpy as np
 import torch
 import zstandard
 
+from scorecard import commands
+from scorecard.commands import must_run, run
+from scorecard.row import Figures, Row, Trial, require
 from sparsebert import attend, patterns
 from sparsebert.attention import sparse_indices, sparse_kernel, sparse_library
 from sparsebert.errors import SparseBertError
 from sparsebert.files import seal_tensors
 from sparsebert.patterns import Pattern
 from sparsebert.text import prepare_corpus
-from tests.faults.scorecard import commands
-from tests.faults.scorecard.commands import must_run, run
-from tests.faults.scorecard.row import Figures, Row, Trial, require
 
 _MOST_MEMORY = 500 * 2**20
-_KERNEL = Path(__file__).resolve().parents[3] / "csrc"
+_KERNEL = Path(__file__).resolve().parents[1] / "csrc"
 
 # Pattern files with a right seal over wrong contents
 

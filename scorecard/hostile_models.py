@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
+from scorecard import shim
+from scorecard.row import Figures, Row, Trial, require
 from sparsebert.errors import SparseBertError
 from sparsebert.model import load_model
 from sparsebert.patterns import star
-from tests.faults.scorecard import shim
-from tests.faults.scorecard.row import Figures, Row, Trial, require
 
 _MOST_MEMORY = 400 * 2**20  # bytes that a refusal may take
 _MOST_SECONDS = 60.0

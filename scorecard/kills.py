@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from scorecard import commands, shim
+from scorecard.commands import KINDS, difference, kill_after, must_run, outcome, run, start
+from scorecard.row import FailedTrialError, Figures, Row, Trial, require
 from sparsebert.tasks.builtin import write_builtin
 from tests.faults.processes import ended
-from tests.faults.scorecard import commands, shim
-from tests.faults.scorecard.commands import KINDS, difference, kill_after, must_run, outcome, run, start
-from tests.faults.scorecard.row import FailedTrialError, Figures, Row, Trial, require
 
 _LEFTOVERS = (".part", ".old")
 

@@ -1,5 +1,6 @@
 """Runs rows trial by trial in forked processes, and keeps what became of each outside the tree, so that it resumes."""
 
+import datetime
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.faults.scorecard.row import FailedTrialError, Outcome, Row, Trial
+from scorecard.row import FailedTrialError, Outcome, Row, Trial
 
 
 class State:
@@ -40,6 +41,17 @@ class State:
         lines = path.read_text().splitlines() if path.exists() else []
         failed = {found["trial"] for found in map(json.loads, lines) if not found["passed"]}
         return len(failed & {outcome.trial for outcome in self.outcomes(row) if outcome.passed})
+
+    def day(self, row: Row) -> str:
+        """On which the last trial of a row ended; empty where none did."""
+        path = self.folder / f"{row.name}.jsonl"
+        when = datetime.datetime.fromtimestamp(path.stat().st_mtime, tz=datetime.UTC) if path.exists() else None
+        return when.date().isoformat() if when else ""
+
+    def forget(self, row: Row) -> None:
+        """As if no trial of the row had been run."""
+        (self.folder / f"{row.name}.jsonl").unlink(missing_ok=True)
+        shutil.rmtree(self.shared(row), ignore_errors=True)
 
     def full(self, row: Row) -> int:
         """How many trials make the whole row."""

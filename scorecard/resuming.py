@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
+from scorecard import commands, shim
+from scorecard.commands import difference, must_run, outcome, run, write_text
+from scorecard.row import Row, Trial, require
 from sparsebert.text import prepare_corpus
-from tests.faults.scorecard import commands, shim
-from tests.faults.scorecard.commands import difference, must_run, outcome, run, write_text
-from tests.faults.scorecard.row import Row, Trial, require
 
 # kind of run, options that differ, the name that the refusal must hold
 CHANGED: list[tuple[str, list[object], str]] = [

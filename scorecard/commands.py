@@ -11,10 +11,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from scorecard.row import FailedTrialError
 from sparsebert.cli import main
 from sparsebert.text import prepare_corpus
 from tests.faults.processes import ended
-from tests.faults.scorecard.row import FailedTrialError
 
 KINDS = ("search", "finetune")
 # Everything that an interruption must leave as it is; what a run draws and times is made anew.

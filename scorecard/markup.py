@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from scorecard.row import Row, Trial, require
 from sparsebert.patterns import star
 from sparsebert.report.writing import write_report
 from tests.browser.conftest import ARGUMENTS
-from tests.faults.scorecard.row import Row, Trial, require
 from tests.report.synthetic import World, write_study
 
 PAYLOADS = [
