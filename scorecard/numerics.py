@@ -13,8 +13,7 @@ from torch import Tensor
 
 from scorecard.row import Figures, Row, Trial, require
 from sparsebert import attend, gates, patterns
-from sparsebert.attention.dispatch import choose
-from sparsebert.attention.inputs import Inputs
+from sparsebert.attention import Inputs, attend_checked, checked_inputs, choose
 from sparsebert.attention.sparse_library import ISA_VARIABLE, ISAS, is_built, library
 from sparsebert.errors import TrainingError
 from sparsebert.model import load_model
@@ -131,7 +130,7 @@ def _edge_of_gate(kind: str, relaxation: str, sampling: str, distribution: str) 
         gate.resample(0, 3)
         leaves = [torch.randn(2, 2, 12, 8).requires_grad_() for _ in range(3)]
         lengths = torch.tensor([12, 0])
-        output = attend(*leaves, lengths=lengths, **gate.attention_arguments(None))
+        output = attend_checked(checked_inputs(*leaves, gate.attention_arguments(None, 0), lengths))
         total = output.square().sum() + gate.penalty()
         total.backward()  # type: ignore[no-untyped-call]
         gate.after_step(3)

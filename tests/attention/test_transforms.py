@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from sparsebert import attend, load_model, patterns
 from sparsebert.attention import choose
-from sparsebert.attention.inputs import checked_inputs
+from sparsebert.attention.inputs import AttentionArguments, checked_inputs
 from sparsebert.attention.sparse_library import is_built
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Anchor
@@ -89,7 +89,7 @@ def test_forward_mode_is_right_or_refused() -> None:
         torch.func.jvp(score("sparse"), (query,), (tangent,))
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(query, tangent)
-        assert choose(checked_inputs(dual, key, value, PATTERN, None, 0.0, None, None, None)).backend == "reference"
+        assert choose(checked_inputs(dual, key, value, AttentionArguments(PATTERN))).backend == "reference"
         with pytest.raises(AttentionError, match="forward-mode"):
             score("sparse")(dual)
 
@@ -242,4 +242,4 @@ def test_autocast_brings_all_three_to_its_type_as_torchs_attention_does(kind: to
 
 def test_float16_runs_sparse() -> None:
     query = tensors()[0].half()
-    assert choose(checked_inputs(query, query, query, PATTERN, None, 0.0, None, None, None)).backend == "sparse"
+    assert choose(checked_inputs(query, query, query, AttentionArguments(PATTERN))).backend == "sparse"

@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsebert import Pattern, attend, gates, patterns
-from sparsebert.attention import Relaxation as AttentionRelaxation
+from sparsebert import Pattern, gates, patterns
+from sparsebert.attention import Relaxation, attend_checked, checked_inputs
 from sparsebert.errors import FileError, GateError
-from sparsebert.gates import Gate, Relaxation
+from sparsebert.gates import Gate
 
 KINDS = [gates.Structured, gates.Unstructured, gates.Soft]
 
@@ -25,10 +25,6 @@ def trained(kind: type[Gate], length: int = 12, heads: int = 3, seed: int = 0, *
         for parameter in gate.parameters():
             parameter += torch.randn(parameter.shape, generator=generator)
     return gate
-
-
-def test_gates_and_attention_know_the_same_relaxations() -> None:
-    assert Relaxation == AttentionRelaxation
 
 
 def test_a_structured_gate_has_n_minus_2_values_a_head_and_keeps_its_border() -> None:
@@ -156,7 +152,7 @@ def test_attention_and_every_gradient_stay_finite_at_any_temperature_and_alpha(
             parameter.mul_(size)
     gate.resample(0, 4)
     q = torch.randn(2, 2, 6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    output = attend(q, q, q, **gate.attention_arguments(None))
+    output = attend_checked(checked_inputs(q, q, q, gate.attention_arguments(None, 0)))
     (output.square().sum() + gate.penalty()).backward()
     assert output.isfinite().all()
     for parameter in (q, *gate.parameters()):

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsebert import attend, gates, patterns
+from sparsebert import gates, patterns
+from sparsebert.attention import attend_checked, checked_inputs
 from sparsebert.attention.sparse_library import is_built
 from sparsebert.errors import GateError
 from sparsebert.gates.lines import explored, lines_pattern
@@ -34,7 +35,8 @@ def test_hard_samples_give_the_same_output_and_gradient_on_both_paths() -> None:
     for path in ("dense", "sparse"):
         gate = gates.Structured(length=16, heads=3, path=path, sampling="hard", explore=0.0).double()
         gate.resample(0, 0)
-        output = attend(q, k, v, backend="auto" if path == "dense" else "reference", **gate.attention_arguments(None))
+        inputs = checked_inputs(q, k, v, gate.attention_arguments(None, 0))
+        output = attend_checked(inputs, "auto" if path == "dense" else "reference")
         output.square().sum().backward()
         assert gate.alpha.grad is not None
         answers.append((output.detach(), gate.alpha.grad, gate.units().detach()))
@@ -50,7 +52,8 @@ def test_a_line_that_is_off_is_sometimes_drawn_back_in_and_then_has_a_gradient()
         gate.alpha.fill_(-3.0)
     gate.resample(0, 0)
     q = torch.randn(2, 3, 16, 8, generator=torch.Generator().manual_seed(0))
-    attend(q, q, q, backend="reference", **gate.attention_arguments(None)).square().sum().backward()
+    inputs = checked_inputs(q, q, q, gate.attention_arguments(None, 0))
+    attend_checked(inputs, "reference").square().sum().backward()
     assert gate.alpha.grad is not None
     assert 0.1 < float((gate.alpha.grad != 0).float().mean()) < 0.7
 
@@ -67,8 +70,9 @@ def test_long_gates_take_the_sparse_path_by_themselves_and_hold_nothing_of_n_squ
     assert gate.is_sparse
     assert not gates.Structured(length=128, heads=2).is_sparse
     gate.resample(0, 0)
-    arguments = gate.attention_arguments(None)
-    assert 0.03 < arguments["pattern"].density < 0.12
+    sampled = gate.attention_arguments(None, 0).pattern
+    assert sampled is not None
+    assert 0.03 < sampled.density < 0.12
     assert max(buffer.numel() for buffer in gate.buffers()) <= 1024
 
 
@@ -86,7 +90,7 @@ def test_inside_a_pattern_both_paths_give_the_same_answer_and_gradient(heads: in
         gate = gates.Structured(length=16, heads=2, path=path, explore=1.0).eval()
         with torch.no_grad():
             gate.alpha += torch.linspace(0.5, 3.0, gate.alpha.numel()).view_as(gate.alpha)
-        output = attend(q, q, q, **gate.attention_arguments(pattern))
+        output = attend_checked(checked_inputs(q, q, q, gate.attention_arguments(pattern, 0)))
         output.square().sum().backward()
         assert gate.alpha.grad is not None
         answers.append((output.detach(), gate.alpha.grad))
@@ -103,7 +107,7 @@ def test_the_kernel_gives_the_oracle_answer_for_sampled_lines() -> None:
         gate.zero_grad()
         gate.resample(0, 0)
         q = torch.randn(2, 2, 300, 16, generator=torch.Generator().manual_seed(0))
-        output = attend(q, q, q, backend=backend, **gate.attention_arguments(None))
+        output = attend_checked(checked_inputs(q, q, q, gate.attention_arguments(None, 0)), backend)
         output.square().sum().backward()
         assert gate.alpha.grad is not None
         answers.append((output.detach(), gate.alpha.grad.clone()))

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, DistilBertModel
 
-from sparsebert import attach, gates, load_model, patterns, sparsify
+from sparsebert import Pattern, attach, detach, gates, load_model, patterns, sparsify
+from sparsebert.attention import AttentionArguments
 from sparsebert.errors import ModelError
 
 N = 12
@@ -109,3 +110,24 @@ def test_an_unknown_backend_is_refused_before_anything_is_built() -> None:
         load_model("scratch:tiny", vocab_size=60, attention_backend="nope", **SIZES)
     with pytest.raises(ModelError, match="no backend 'nope'"):
         sparsify(BertModel(BertConfig(vocab_size=60, **SIZES)), patterns.window(N), backend="nope")
+
+
+class _Recording(gates.Soft):
+    """A gate that notes which layers ask it."""
+
+    def attention_arguments(self, pattern: Pattern | None, layer: int) -> AttentionArguments:
+        self.asked.append(layer)
+        return super().attention_arguments(pattern, layer)
+
+
+@pytest.mark.parametrize("model_class", [BertModel, DistilBertModel])
+def test_each_layer_asks_the_gate_for_its_own_arguments_after_the_plan_has_made_all_of_them(model_class: Any) -> None:
+    gate = _Recording(length=N, heads=2)
+    gate.asked = []
+    sizes = SIZES if model_class is BertModel else {"dim": 16, "hidden_dim": 16, "n_layers": 2, "n_heads": 2}
+    model = attach(model_class(model_class.config_class(vocab_size=60, **sizes)), gate)
+    gate.asked.clear()
+    model(input_ids=TOKENS)
+    assert gate.asked == [0, 1, 0, 1]
+    detach(model)
+    assert not any("sparse_layer" in vars(module) for module in model.modules())

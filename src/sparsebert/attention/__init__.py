@@ -4,7 +4,18 @@ attend() -> checked Inputs -> reference (the oracle) | sdpa (dense) | gated (sof
                               | sparse (C++, CPUs) | triton, flex (GPUs)
 """
 
-from sparsebert.attention.dispatch import BACKENDS, Choice, attend, choose
-from sparsebert.attention.inputs import Gate, Inputs, Relaxation
+from sparsebert.attention.dispatch import BACKENDS, Choice, attend, attend_checked, choose
+from sparsebert.attention.inputs import AttentionArguments, GateValues, Inputs, Relaxation, checked_inputs
 
-__all__ = ["BACKENDS", "Choice", "Gate", "Inputs", "Relaxation", "attend", "choose"]
+__all__ = [
+    "BACKENDS",
+    "AttentionArguments",
+    "Choice",
+    "GateValues",
+    "Inputs",
+    "Relaxation",
+    "attend",
+    "attend_checked",
+    "checked_inputs",
+    "choose",
+]

@@ -9,7 +9,15 @@ from torch import Tensor
 
 from sparsebert.attention.flex import attend_flex
 from sparsebert.attention.gated import attend_gated
-from sparsebert.attention.inputs import Gate, Inputs, Relaxation, checked_inputs, is_forward_mode, is_transformed
+from sparsebert.attention.inputs import (
+    AttentionArguments,
+    GateValues,
+    Inputs,
+    Relaxation,
+    checked_inputs,
+    is_forward_mode,
+    is_transformed,
+)
 from sparsebert.attention.reference import attend_reference
 from sparsebert.attention.sdpa import attend_sdpa
 from sparsebert.attention.sparse import attend_sparse, supports
@@ -64,9 +72,12 @@ def attend(
         paper, "additive" its renormalisation trick, Eqs. (5)-(6), with the constant c; "log" adds log P, which is
         the multiplicative form renormalised and has no constant to choose.
     """
-    inputs = checked_inputs(
-        query, key, value, pattern, lengths, dropout, scale, bias, None if gate is None else Gate(gate, relaxation, c)
-    )
+    under = AttentionArguments(pattern, bias, None if gate is None else GateValues(gate, relaxation, c))
+    return attend_checked(checked_inputs(query, key, value, under, lengths, dropout, scale), backend)
+
+
+def attend_checked(inputs: Inputs, backend: str = "auto") -> Float[Tensor, "batch heads n d"]:
+    """attend() of inputs that were checked."""
     name = _pick(inputs)[0] if backend == "auto" else backend
     if name not in BACKENDS:
         raise AttentionError(f"there is no backend {name!r}; expected one of auto, {', '.join(BACKENDS)}")

@@ -15,12 +15,21 @@ Relaxation = Literal["multiplicative", "additive", "log"]
 
 
 @dataclass(frozen=True)
-class Gate:
+class GateValues:
     """A soft pattern in [0, 1] with a gradient, and how it enters the attention weights."""
 
     values: Float[Tensor, "gate_heads positions positions"]
     relaxation: Relaxation
     c: float  # of the additive form, Q = -c (1 - P)
+
+
+@dataclass(frozen=True)
+class AttentionArguments:
+    """What one layer's attention runs under, whatever its queries, keys and values are."""
+
+    pattern: Pattern | None = None  # None: everyone attends to everyone
+    bias: Float[Tensor, "..."] | None = None  # one value per kept entry of the pattern, [kept] or [heads, kept]
+    gate: GateValues | None = None
 
 
 @dataclass(frozen=True)
@@ -30,12 +39,12 @@ class Inputs:
     query: Float[Tensor, "batch heads n d"]
     key: Float[Tensor, "batch heads n d"]
     value: Float[Tensor, "batch heads n d"]
-    pattern: Pattern | None  # None: everyone attends to everyone
+    pattern: Pattern | None
     lengths: Int[Tensor, " batch"] | None  # real tokens an example; None: no padding
     dropout: float
     scale: float
-    bias: Float[Tensor, "..."] | None  # one value per kept entry of the pattern, [kept] or [heads, kept]
-    gate: Gate | None
+    bias: Float[Tensor, "..."] | None
+    gate: GateValues | None
 
     @property
     def heads(self) -> int:
@@ -61,14 +70,13 @@ def checked_inputs(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    pattern: Pattern | None,
-    lengths: Tensor | None,
-    dropout: float,
-    scale: float | None,
-    bias: Tensor | None,
-    gate: Gate | None,
+    under: AttentionArguments,
+    lengths: Tensor | None = None,
+    dropout: float = 0.0,
+    scale: float | None = None,
 ) -> Inputs:
     """The arguments of attend() as every backend wants them; what no backend could give a meaning to is refused."""
+    pattern, bias, gate = under.pattern, under.bias, under.gate
     _check_tensors(query=query, key=key, value=value, lengths=lengths, bias=bias, gate=gate and gate.values)
     query, key, value = _cast_by_autocast(query, key, value)
     _check_query(query, key, value)

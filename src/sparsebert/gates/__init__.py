@@ -1,11 +1,11 @@
 """How a pattern is learned: a gate gives every entry a value in [0, 1] with a gradient, and freezes to a pattern.
 
-settings (presets) -> Soft | Unstructured | Structured -> sampling, penalty -> freezing -> Pattern
+settings (presets) -> Soft | Unstructured | Structured -> distributions, penalty -> freezing -> Pattern
 """
 
 from sparsebert.gates.gate import Diagonal, Gate, Method
 from sparsebert.gates.schedules import Schedule, constant
-from sparsebert.gates.settings import PRESETS, Relaxation, Settings, preset
+from sparsebert.gates.settings import PRESETS, Settings, preset
 from sparsebert.gates.storage import KINDS, load, load_into, save
 from sparsebert.gates.structured import Structured
 from sparsebert.gates.unstructured import Soft, Unstructured
@@ -16,7 +16,6 @@ __all__ = [
     "Diagonal",
     "Gate",
     "Method",
-    "Relaxation",
     "Schedule",
     "Settings",
     "Soft",

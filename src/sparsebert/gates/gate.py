@@ -18,12 +18,13 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from sparsebert.attention import AttentionArguments, GateValues, Relaxation
 from sparsebert.errors import GateError
+from sparsebert.gates.distributions import distribution_named, logistic_noise
 from sparsebert.gates.freezing import keep_within
-from sparsebert.gates.sampling import gumbel_sigmoid, hard_concrete, kept_probability, logistic_noise, mean_gate
 from sparsebert.gates.schedules import Schedule
 from sparsebert.gates.scope import Scope, check_scope, scope_of
-from sparsebert.gates.settings import Relaxation, Settings
+from sparsebert.gates.settings import Settings
 from sparsebert.memory import require_memory
 from sparsebert.patterns import Anchor, Pattern, full
 from sparsebert.patterns.entries import Entries
@@ -62,6 +63,7 @@ class Gate(nn.Module, ABC):
         _check(length, heads, sparsity, penalty, steps)
         self.length, self.heads, self.settings, self.anchor = length, heads, settings, anchor
         self.sparsity, self.penalty_weight, self.steps = sparsity, penalty, steps
+        self.distribution = distribution_named(settings.distribution)
         self.register_buffer("sizes", torch.from_numpy(sizes.astype(np.int64)), persistent=False)
         self.register_buffer("dual", torch.zeros((), dtype=torch.float64))  # lambda of the target sparsity
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
@@ -105,9 +107,9 @@ class Gate(nn.Module, ABC):
         """The unit of each flat entry i * n + j; -1 where it is always kept."""
 
     @abstractmethod
-    def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
-        """What attend() is given for this gate, inside a pattern that the model has or that a layer looks no further
-        than."""
+    def attention_arguments(self, pattern: Pattern | None, layer: int) -> AttentionArguments:
+        """What attention of one of the model's layers, counted from 0, runs under: the sample in use, inside a pattern
+        that the model has or that this layer looks no further than."""
 
     @abstractmethod
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
@@ -192,19 +194,18 @@ class Gate(nn.Module, ABC):
         """The sample in use at its entries, computed once for all layers."""
         return self.cached("values", lambda: self.spread(self.units()))
 
-    def dense_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
-        """What attend() is given for [heads, n, n] gate values."""
+    def dense_arguments(self, pattern: Pattern | None) -> AttentionArguments:
+        """What attention runs under with [heads, n, n] gate values."""
         if pattern is None and self.anchor == "token":
             # A pattern that excludes nothing carries the anchor.
             pattern = self.cached("anchor", lambda: full(self.length).anchored("token"))
-        return {"pattern": pattern, "gate": self.values(), "relaxation": self.relaxation, "c": self.c}
+        return AttentionArguments(pattern, gate=GateValues(self.values(), self.relaxation, self.c))
 
     def _sample(self) -> Tensor:
         hard = self.settings.sampling == "hard"
         if self._noise is None or not self.training:
-            return mean_gate(self.logits(), self.settings.distribution, hard=hard)
-        draw = gumbel_sigmoid if self.settings.distribution == "gumbel_sigmoid" else hard_concrete
-        return draw(self.logits(), self._noise, self.temperature, hard=hard)
+            return self.distribution.mean(self.logits(), hard=hard)
+        return self.distribution.sample(self.logits(), self._noise, self.temperature, hard=hard)
 
     def cached(self, name: Any, make: Callable[[], Made]) -> Made:
         """What `make` gives, made once for a forward."""
@@ -221,7 +222,7 @@ class Gate(nn.Module, ABC):
 
     def probabilities(self) -> Float[Tensor, "heads units"]:
         """How likely each unit is kept."""
-        return kept_probability(self.logits(), self.settings.distribution, self.temperature)
+        return self.distribution.kept_probability(self.logits(), self.temperature)
 
     def expected_density(self) -> Float[Tensor, ""]:
         """The share of entries kept on average, over all n²."""

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
+from sparsebert.attention import Relaxation
 from sparsebert.errors import GateError
-from sparsebert.gates.sampling import Distribution, Sampling
+from sparsebert.gates.distributions import DistributionName
 from sparsebert.gates.schedules import Schedule, constant
 from sparsebert.settings import InnerShare, NotNegative, Positive, Range, Share, check, declared, refuse_unknown
 
-Relaxation = Literal["multiplicative", "additive", "log"]
+Sampling = Literal["mean", "soft", "hard"]  # mean: no noise at all, the soft P of the importance analysis
 PenaltyOn = Literal["expected", "sampled"]
 Freezing = Literal["threshold", "sample"]
 Path = Literal["auto", "dense", "sparse"]
@@ -25,7 +26,7 @@ class Settings:
     relaxation: Relaxation = "log"  # how gate values enter the attention weights
     c: Positive = 10_000.0  # of the additive form, Q = -c (1 - P)
     sampling: Sampling = "soft"
-    distribution: Distribution = "gumbel_sigmoid"
+    distribution: DistributionName = "gumbel_sigmoid"
     temperature: Schedule = field(default_factory=lambda: Schedule("linear", 1.0, 0.4))
     penalty_on: PenaltyOn = "expected"  # the density the penalty sees: the probabilities' or the sample's
     rate: Positive | None = 5e-2  # learning rate of alpha; None: the weights' own

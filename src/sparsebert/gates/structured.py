@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from sparsebert import draws
+from sparsebert.attention import AttentionArguments
 from sparsebert.errors import GateError
 from sparsebert.gates.gate import Gate, require_room
 from sparsebert.gates.lines import explored, lines_pattern, lines_within
@@ -71,7 +72,7 @@ class Structured(Gate):
         lines = units.index_select(1, distances).view(self.heads, self.length, self.length)
         return lines.masked_fill(border, 1.0) if self.settings.border else lines
 
-    def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
+    def attention_arguments(self, pattern: Pattern | None, layer: int) -> AttentionArguments:
         if not self.is_sparse:
             return self.dense_arguments(pattern)
         return self.cached(("lines", pattern), lambda: self._sampled_lines(pattern))
@@ -90,7 +91,7 @@ class Structured(Gate):
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         return [self.alpha_group([self.alpha], weights_rate)]
 
-    def _sampled_lines(self, within: Pattern | None) -> dict[str, Any]:
+    def _sampled_lines(self, within: Pattern | None) -> AttentionArguments:
         """The lines of this sample, as far as they lie within a pattern, as a pattern with their values as a bias."""
         units = self.units()
         chance = self.settings.explore if self.training else 0.0
@@ -102,7 +103,7 @@ class Structured(Gate):
             pattern, places = lines_within(pattern, places, within)
         bias = weights.clamp(min=1e-30).log() if self.relaxation == "log" else -self.c * (1 - weights)
         table = torch.cat([bias, bias.new_zeros(self.heads, 1)], dim=1).view(-1)
-        return {"pattern": pattern, "bias": table.index_select(0, torch.from_numpy(places).to(table.device))}
+        return AttentionArguments(pattern, bias=table.index_select(0, torch.from_numpy(places).to(table.device)))
 
 
 @lru_cache(maxsize=8)

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from sparsebert.attention import AttentionArguments
 from sparsebert.gates.gate import Gate, require_room
 from sparsebert.gates.settings import preset
 from sparsebert.gates.starting import initial_logits
@@ -76,7 +77,7 @@ class Unstructured(Gate):
         dense = keep[:, self.unit_of.cpu().numpy()].reshape(self.heads, self.length, self.length)
         return from_keep(dense, anchor=self.anchor)
 
-    def attention_arguments(self, pattern: Pattern | None) -> dict[str, Any]:
+    def attention_arguments(self, pattern: Pattern | None, layer: int) -> AttentionArguments:
         return self.dense_arguments(pattern)
 
     def units_of(self, entries: Entries) -> Int64[np.ndarray, " entries"]:

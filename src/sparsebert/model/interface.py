@@ -8,8 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from sparsebert.attention import Gate as GateValues
-from sparsebert.attention import Inputs, attend
+from sparsebert.attention import attend_checked, checked_inputs
 from sparsebert.attention.reference import attention_weights
 from sparsebert.errors import ModelError
 from sparsebert.model.plan import plan_of
@@ -37,18 +36,8 @@ def sparse_attention(
             f"padding came as a tensor of shape {tuple(attention_mask.shape)}; "
             "pass attention_mask [batch, n], ones and then zeros in each row"
         )
-    pattern = plan.in_use_within(sliding_window, query.shape[2])
-    settings: dict[str, Any] = {"pattern": pattern, "lengths": attention_mask, "dropout": dropout, "scale": scaling}
-    if plan.gate is not None:
-        settings |= plan.gate.attention_arguments(pattern)
-    output = attend(query, key, value, backend=plan.backend if plan.gate is None else "auto", **settings)
-    weights = attention_weights(_inputs(query, key, value, settings)) if kwargs.get("output_attentions") else None
+    under = plan.arguments(module, sliding_window, query.shape[2])
+    inputs = checked_inputs(query, key, value, under, attention_mask, dropout, scaling)
+    output = attend_checked(inputs, plan.backend if plan.gate is None else "auto")
+    weights = attention_weights(inputs) if kwargs.get("output_attentions") else None  # these are never dropped out
     return output.transpose(1, 2), weights
-
-
-def _inputs(query: Tensor, key: Tensor, value: Tensor, settings: dict[str, Any]) -> Inputs:
-    """The same arguments for whoever asks to see the weights; these are never dropped out."""
-    scale = query.shape[-1] ** -0.5 if settings["scale"] is None else settings["scale"]
-    gate = settings.get("gate")
-    values = None if gate is None else GateValues(gate, settings["relaxation"], settings["c"])
-    return Inputs(query, key, value, settings["pattern"], settings["lengths"], 0.0, scale, settings.get("bias"), values)

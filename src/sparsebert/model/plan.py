@@ -6,14 +6,14 @@ from typing import Any
 
 from torch import nn
 
-from sparsebert.attention import BACKENDS
+from sparsebert.attention import BACKENDS, AttentionArguments
 from sparsebert.errors import ModelError
 from sparsebert.gates import Gate
 from sparsebert.model.positions import guard_positions
 from sparsebert.patterns import Pattern, window
 
 IMPLEMENTATION = "sparsebert"
-_PLAN = "sparse_plan"
+_PLAN, _LAYER = "sparse_plan", "sparse_layer"  # attributes of attention modules
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Plan:
     is_read: bool = True  # False: the pattern is still in loaded buffers
     owner: Any = field(default=None, repr=False)  # the model itself, however it is wrapped since
     hooks: list[Any] = field(default_factory=list, repr=False)
-    windows: frozenset[int | None] = frozenset([None])  # how far its layers look by themselves; None: everywhere
+    reaches: tuple[int | None, ...] = ()  # how far each layer looks by itself; None: everywhere
 
     @property
     def is_dense(self) -> bool:
@@ -38,8 +38,15 @@ class Plan:
         """The pattern that attention runs under, alone or around the gate."""
         return self.pattern if self.gate is None or self.inside else None
 
-    def in_use_within(self, reach: int | None, length: int) -> Pattern | None:
-        """The same for a layer that looks only so far and keeps doing so, under a pattern and under a gate."""
+    def arguments(self, module: nn.Module, reach: int | None, length: int) -> AttentionArguments:
+        """What an attention module runs under at an input length."""
+        pattern = self._in_use_within(reach, length)
+        if self.gate is None:
+            return AttentionArguments(pattern)
+        return self.gate.attention_arguments(pattern, getattr(module, _LAYER))
+
+    def _in_use_within(self, reach: int | None, length: int) -> Pattern | None:
+        """The pattern for a layer that looks only so far and keeps doing so, under a pattern and under a gate."""
         pattern, gate = self.in_use(), self.gate
         if reach is None:
             return pattern
@@ -56,16 +63,16 @@ class Plan:
         if self.gate is None:
             return
         self.gate.before_forward(training)
-        for reach in self.windows:
-            self.gate.attention_arguments(self.in_use_within(reach, self.gate.length))
+        for layer, reach in enumerate(self.reaches):
+            self.gate.attention_arguments(self._in_use_within(reach, self.gate.length), layer)
 
 
 def give_plan(model: nn.Module, plan: Plan) -> int:
     """Hand the plan to the model, its encoder and its attention modules; how many of these there were."""
     base: Any = model.base_model
     plan.owner = model
-    modules = [module for module in model.modules() if type(module).__name__.endswith("Attention")]
-    plan.windows = frozenset(getattr(module, "sliding_window", None) for module in modules)
+    modules = [module for module in model.modules() if _is_attention(module)]
+    plan.reaches = _number_layers(modules)
     plan.hooks.append(base.register_forward_pre_hook(_before_forward))
     plan.hooks += guard_positions(base)
     for module in dict.fromkeys((model, base, *modules)):
@@ -79,6 +86,7 @@ def take_plan(model: nn.Module) -> None:
     """Undo give_plan."""
     for module in model.modules():
         plan = module.__dict__.pop(_PLAN, None)
+        module.__dict__.pop(_LAYER, None)
         while plan is not None and plan.hooks:
             plan.hooks.pop().remove()
 
@@ -128,6 +136,20 @@ def check_pattern(model: Any, pattern: Any) -> None:
 def check_backend(name: str) -> None:
     if name not in ("auto", *BACKENDS):
         raise ModelError(f"there is no backend {name!r}; expected one of auto, {', '.join(BACKENDS)}")
+
+
+def _is_attention(module: nn.Module) -> bool:
+    return type(module).__name__.endswith("Attention")
+
+
+def _number_layers(modules: list[nn.Module]) -> tuple[int | None, ...]:
+    """Tell each attention module which layer it belongs to; how far each layer looks by itself."""
+    reaches: list[int | None] = []
+    for module in modules:
+        setattr(module, _LAYER, len(reaches))
+        if not any(map(_is_attention, list(module.modules())[1:])):  # else it only holds the one that attends
+            reaches.append(getattr(module, "sliding_window", None))
+    return tuple(reaches)
 
 
 def _require_plan_is_run(module: Any, _: Any) -> None:
