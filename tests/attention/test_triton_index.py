@@ -6,7 +6,7 @@ import torch
 
 from sparsebert import patterns
 from sparsebert.attention.triton_index import PIECE, build, shape_of
-from sparsebert.gates.lines import lines_pattern
+from sparsebert.gates.sampled_lines import lines_pattern
 from sparsebert.patterns import Pattern
 
 CPU = torch.device("cpu")

@@ -24,7 +24,7 @@ _patterns: "weakref.WeakValueDictionary[str, Pattern]" = weakref.WeakValueDictio
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class CutLines:
     """Long lines of one side (rows or columns), cut up."""
 
     pieces: Int64[Tensor, "pieces 4"]  # head of the pattern, place, where the stretch begins and ends
@@ -49,8 +49,8 @@ class Index:
     column_starts: Int64[Tensor, "heads positions_and_one"]
     queries: Int32[Tensor, " kept"]
     entries: Int64[Tensor, " kept"]  # which entry of the rows each entry of the columns is
-    row_pieces: Pieces
-    column_pieces: Pieces
+    row_pieces: CutLines
+    column_pieces: CutLines
 
 
 def name_of(pattern: Pattern, length: int, device: torch.device) -> str:
@@ -145,25 +145,25 @@ def _transposed(pattern: Pattern) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return column_starts, queries, entries
 
 
-def _pieces(starts: Int64[np.ndarray, "heads positions_and_one"], device: torch.device) -> Pieces:
+def _pieces(starts: Int64[np.ndarray, "heads positions_and_one"], device: torch.device) -> CutLines:
     """The stretches of every line that has more than PIECE entries."""
     heads, places = np.nonzero(np.diff(starts) > PIECE)
     stretches = [(starts[h, p], starts[h, p + 1]) for h, p in zip(heads, places, strict=True)]
     return _cut(list(zip(heads.tolist(), places.tolist(), strict=True)), stretches, device)
 
 
-def _border_pieces(pattern: Pattern, length: int, device: torch.device) -> Pieces:
+def _border_pieces(pattern: Pattern, length: int, device: torch.device) -> CutLines:
     """The stretches of the first and the last line; none where there is no border."""
     ends = sorted({0, pattern.length - 1}) if length else []
     lines = [(head, place) for head in range(pattern.heads) for place in ends]
     return _cut(lines, [(0, length)] * len(lines), device)
 
 
-def _cut(lines: list[tuple[int, int]], stretches: list[tuple[int, int]], device: torch.device) -> Pieces:
+def _cut(lines: list[tuple[int, int]], stretches: list[tuple[int, int]], device: torch.device) -> CutLines:
     pieces: list[tuple[int, ...]] = []
     table: list[tuple[int, ...]] = []
     for line, (begin, end) in zip(lines, stretches, strict=True):
         first = len(pieces)
         pieces += [(*line, at, min(at + PIECE, end)) for at in range(begin, end, PIECE)]
         table.append((*line, first, len(pieces)))
-    return Pieces(*(torch.tensor(rows, dtype=torch.int64, device=device).reshape(-1, 4) for rows in (pieces, table)))
+    return CutLines(*(torch.tensor(rows, dtype=torch.int64, device=device).reshape(-1, 4) for rows in (pieces, table)))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sparsebert.attention import triton_pieces, triton_tiles
-from sparsebert.attention.triton_index import PIECE, Index, Pieces
+from sparsebert.attention.triton_index import PIECE, CutLines, Index
 
 TILE = 2048  # numbers of a tile, lines x head size: few enough that every kernel's tiles stay in registers
 _MOST_LINES = 128
@@ -127,7 +127,7 @@ def _power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
 
 
-def _of(cut: Pieces, pool: Pool, others: Tensor) -> Pool:
+def _of(cut: CutLines, pool: Pool, others: Tensor) -> Pool:
     pieces = {"table": cut.pieces, "count": len(cut.pieces), "num_pieces": len(cut.pieces)}
     return pool | pieces | {"others": others}
 
@@ -146,11 +146,11 @@ def _over_pieces(kernel: Any, pool: Pool) -> None:
     launch(kernel, _groups(pool) * pool["count"], pool)
 
 
-def _over_lines(kernel: Any, cut: Pieces, pool: Pool) -> None:
+def _over_lines(kernel: Any, cut: CutLines, pool: Pool) -> None:
     launch(kernel, _groups(pool) * len(cut.lines), pool | {"table": cut.lines, "count": len(cut.lines)})
 
 
-def _backward_pieces(kernel: Any, cut: Pieces, pool: Pool, targets: dict[str, Tensor]) -> None:
+def _backward_pieces(kernel: Any, cut: CutLines, pool: Pool, targets: dict[str, Tensor]) -> None:
     """What the pieces add, and its sums in the gradients that they belong to."""
     if not len(cut.lines):
         return

@@ -12,9 +12,9 @@ from sparsebert import draws
 from sparsebert.attention import AttentionArguments
 from sparsebert.errors import GateError
 from sparsebert.gates.gate import Gate, require_room
-from sparsebert.gates.lines import explored, lines_pattern, lines_within
+from sparsebert.gates.initial_logits import initial_logits
+from sparsebert.gates.sampled_lines import explored, lines_pattern, lines_within
 from sparsebert.gates.settings import preset
-from sparsebert.gates.starting import initial_logits
 from sparsebert.patterns import Anchor, Pattern, from_offsets
 from sparsebert.patterns.entries import Entries
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from sparsebert.attention import AttentionArguments
 from sparsebert.gates.gate import Gate, require_room
+from sparsebert.gates.initial_logits import initial_logits
 from sparsebert.gates.settings import preset
-from sparsebert.gates.starting import initial_logits
 from sparsebert.patterns import Anchor, Pattern, from_keep
 from sparsebert.patterns.entries import Entries
 

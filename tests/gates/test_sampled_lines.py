@@ -10,7 +10,7 @@ from sparsebert import gates, patterns
 from sparsebert.attention import attend_checked, checked_inputs
 from sparsebert.attention.sparse_library import is_built
 from sparsebert.errors import GateError
-from sparsebert.gates.lines import explored, lines_pattern
+from sparsebert.gates.sampled_lines import explored, lines_pattern
 
 
 @given(st.integers(3, 30), st.integers(0, 99), st.booleans())
