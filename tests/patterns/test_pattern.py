@@ -108,7 +108,7 @@ def test_equality_is_about_what_is_kept() -> None:
     assert hash(patterns.star(8)) == hash(patterns.from_keep(patterns.star(8).keep()))
     assert patterns.star(8) != patterns.star(8).anchored("token")
     assert patterns.star(8) != "star"
-    assert repr(patterns.star(128)) == "Pattern(star, length=128, heads=1, sparsity=0.9613)"
+    assert repr(patterns.star(128)) == "Pattern(star, length=128, heads=1, sparsity=0.9613, keys_per_query=5.0)"
 
 
 def test_patterns_do_not_change() -> None:

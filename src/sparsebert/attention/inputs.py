@@ -151,6 +151,7 @@ def _check_pattern(inputs: Inputs) -> None:
         return
     if not isinstance(pattern, Pattern):
         raise AttentionError(f"pattern is a {type(pattern).__name__}; expected a sparsebert.Pattern")
+    pattern.require_one_layer("attention")
     if inputs.length > pattern.length:
         raise AttentionError(
             f"pattern covers {pattern.length} positions but the input has {inputs.length}; "

@@ -22,7 +22,9 @@ from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
 from sparsebert.patterns.pattern import digest_of
 
-_CACHED_BYTES = 256 * 2**20  # of indices kept, least recently used first to go; the one in use always stays
+# Of indices kept, least recently used first to go. One of each pattern that somebody holds stays: the layers of a model
+# take turns, and each would find its index thrown out for the others'.
+_CACHED_BYTES = 256 * 2**20
 # The parts of an index, numbered as in csrc/sparse_attention.h.
 _STARTS, _OTHERS, _ENTRIES, _LONGS, _ORIGIN = range(5)
 
@@ -132,9 +134,21 @@ def indices_for(starts: Tensor, keys: Tensor, digest: str, token: bool, length: 
     found = Indices(starts, keys, token, length)
     with _lock:
         _recent[name] = found
-        while len(_recent) > 1 and sum(each.num_bytes for each in _recent.values()) > _CACHED_BYTES:
-            _recent.popitem(last=False)
+        _make_room()
     return found
+
+
+def _make_room() -> None:
+    held = sum(each.num_bytes for each in _recent.values())
+    if held <= _CACHED_BYTES:
+        return
+    in_use = {pattern.digest for pattern in _rows}
+    latest = dict(_recent.keys())  # of each pattern, in order of use
+    newest = next(reversed(_recent))
+    for name in list(_recent):
+        digest, length = name
+        if held > _CACHED_BYTES and name != newest and not (digest in in_use and latest[digest] == length):
+            held -= _recent.pop(name).num_bytes
 
 
 def indices_of(pattern: Pattern, length: int) -> Indices:

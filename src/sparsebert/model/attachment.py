@@ -39,6 +39,8 @@ def attach(model: Any, gate: Gate, *, inside: bool | None = None) -> Any:
             f"the model already has a pattern ({own.sparsity:.1%} sparse); say what is meant: attach(model, gate, "
             "inside=True) learns inside it, attach(model, gate, inside=False) in place of it"
         )
+    if own is not None and inside:
+        own.require_one_layer("a gate that is learned inside a pattern")
     if own is not None and not inside:
         logger.info("the model's own pattern (%.1f%% sparse) rests: a gate is learned in its place", 100 * own.sparsity)
     plan = plan or install(model)

@@ -129,7 +129,8 @@ def _make_buffers(base: nn.Module, fields: dict[str, Any] | None, pattern: Patte
     if fields is None:
         return
     if pattern is None:
-        starts = torch.zeros(int(fields["heads"]), int(fields["length"]) + 1, dtype=torch.int64)
+        rows = int(fields.get("layers", 1)) * int(fields["heads"])
+        starts = torch.zeros(rows, int(fields["length"]) + 1, dtype=torch.int64)
         keys = torch.zeros(int(fields["kept"]), dtype=torch.int32)
     else:
         device = next(base.parameters()).device
@@ -149,6 +150,7 @@ def _read_buffers(base: nn.Module, fields: dict[str, Any]) -> Pattern:
             keys.cpu().numpy().copy(),
             fields["anchor"],
             fields["rule"],
+            int(fields.get("layers", 1)),
         )
     except (PatternError, KeyError, TypeError, ValueError) as error:
         raise ModelError(f"the pattern saved with the weights cannot be used: {error}") from error

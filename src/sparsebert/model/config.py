@@ -27,7 +27,7 @@ class SparseBertConfig(BertConfig):
 
     use_cache: bool | str = False  # type: ignore[assignment]
     pattern: dict[str, Any] | None = (
-        None  # heads, length, kept, anchor, rule, digest; None: everyone attends to everyone
+        None  # layers if several, heads, length, kept, anchor, rule, digest; None: everyone attends to everyone
     )
     attention_backend: str = "auto"
 
@@ -65,7 +65,9 @@ def pattern_fields(pattern: Pattern | None) -> dict[str, Any] | None:
     """What the configuration records of a pattern."""
     if pattern is None:
         return None
+    layers = {"layers": pattern.layers} if pattern.layers > 1 else {}
     return {
+        **layers,
         "heads": pattern.heads,
         "length": pattern.length,
         "kept": pattern.kept,

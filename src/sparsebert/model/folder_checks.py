@@ -161,8 +161,11 @@ def _pattern_shapes(folder: Path, pattern: Any) -> dict[str, list[Any]]:
     names = ("heads", "length", "kept")
     if not isinstance(pattern, dict) or not all(type(pattern.get(name)) is int for name in names):
         raise ModelError(f"{folder}/config.json does not describe its pattern; expected heads, length and kept")
+    layers = pattern.get("layers", 1)
+    if type(layers) is not int:
+        raise ModelError(f"{folder}/config.json has a pattern of {_short(layers)} layers; expected a whole number")
     return {
-        "pattern_row_starts": [pattern["heads"], pattern["length"] + 1],
+        "pattern_row_starts": [layers * pattern["heads"], pattern["length"] + 1],
         "pattern_keys": [pattern["kept"]],
     }
 

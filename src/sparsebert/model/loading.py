@@ -44,13 +44,15 @@ def load_model(
     head: Head = "none",
     *,
     pattern: Pattern | None = None,
+    sparsity: float | None = None,
     vocab_size: int | None = None,
     seed: int = 0,
     **config_changes: Any,
 ) -> Any:
     """A sparse BERT from a folder, a hub id, `minilm` or `scratch:tiny|mini|base`.
 
-    pattern: replaces the one saved with the model, if any. vocab_size: of a model from scratch. seed: of whatever
+    pattern: replaces the one saved with the model, if any. sparsity: of that pattern, where it carries a ranking to
+    pick from (Pattern.at_sparsity). vocab_size: of a model from scratch. seed: of whatever
     is new (heads, or everything from scratch). Other arguments change the configuration: its fields by their names
     (hidden_dropout_prob, id2label, attention_backend ...), num_labels, and dropout, which sets those of hidden states
     and attention alike.
@@ -72,7 +74,17 @@ def load_model(
             f"{source} has a vocabulary of {model.config.vocab_size}, not {vocab_size}; leave vocab_size out, "
             "it is for models from scratch"
         )
+    if sparsity is not None:
+        pattern = _ranked(source, model.pattern if pattern is None else pattern).at_sparsity(sparsity)
     return model if pattern is None else model.set_pattern(pattern)
+
+
+def _ranked(source: str, pattern: Pattern | None) -> Pattern:
+    if pattern is None:
+        raise ModelError(
+            f"{source} has no pattern to pick a sparsity from; pass pattern=Pattern.load(...) of a file with a ranking"
+        )
+    return pattern
 
 
 def _checked(changes: dict[str, Any]) -> dict[str, Any]:

@@ -34,20 +34,19 @@ class Plan:
     def is_dense(self) -> bool:
         return self.is_read and self.pattern is None and self.gate is None
 
-    def in_use(self) -> Pattern | None:
-        """The pattern that attention runs under, alone or around the gate."""
-        return self.pattern if self.gate is None or self.inside else None
+    def in_use(self, layer: int = 0) -> Pattern | None:
+        """The pattern that attention of a layer runs under, alone or around the gate."""
+        return self.pattern.layer(layer) if self.pattern and (self.gate is None or self.inside) else None
 
     def arguments(self, module: nn.Module, reach: int | None, length: int) -> AttentionArguments:
         """What an attention module runs under at an input length."""
-        pattern = self._in_use_within(reach, length)
-        if self.gate is None:
-            return AttentionArguments(pattern)
-        return self.gate.attention_arguments(pattern, getattr(module, _LAYER))
+        layer: int = getattr(module, _LAYER)
+        pattern = self._in_use_within(reach, length, layer)
+        return AttentionArguments(pattern) if self.gate is None else self.gate.attention_arguments(pattern, layer)
 
-    def _in_use_within(self, reach: int | None, length: int) -> Pattern | None:
+    def _in_use_within(self, reach: int | None, length: int, layer: int) -> Pattern | None:
         """The pattern for a layer that looks only so far and keeps doing so, under a pattern and under a gate."""
-        pattern, gate = self.in_use(), self.gate
+        pattern, gate = self.in_use(layer), self.gate
         if reach is None:
             return pattern
         if "token" in (pattern and pattern.anchor, gate and gate.anchor):
@@ -64,7 +63,7 @@ class Plan:
             return
         self.gate.before_forward(training)
         for layer, reach in enumerate(self.reaches):
-            self.gate.attention_arguments(self._in_use_within(reach, self.gate.length), layer)
+            self.gate.attention_arguments(self._in_use_within(reach, self.gate.length, layer), layer)
 
 
 def give_plan(model: nn.Module, plan: Plan) -> int:
@@ -131,6 +130,21 @@ def check_pattern(model: Any, pattern: Any) -> None:
         raise ModelError(
             f"pattern has {pattern.heads} heads but the model has {heads}; use a pattern of 1 or {heads} heads"
         )
+    if pattern.layers > 1:
+        _check_layers(model, pattern.layers)
+
+
+def _check_layers(model: Any, layers: int) -> None:
+    """Refuse a pattern with layers where they are not the model's."""
+    found = sum(map(_attends_itself, model.base_model.modules()))
+    expected = getattr(model.config, "num_hidden_layers", found)
+    if found != expected:
+        raise ModelError(
+            f"pattern has {layers} layers, but the {expected} layers of {type(model).__name__} share {found} attention "
+            "modules (as ALBERT's do) and cannot be told apart; use a pattern of 1 layer"
+        )
+    if layers != expected:
+        raise ModelError(f"pattern has {layers} layers but the model has {expected}; use a pattern of 1 or {expected}")
 
 
 def check_backend(name: str) -> None:
@@ -143,13 +157,21 @@ def _is_attention(module: nn.Module) -> bool:
 
 
 def _number_layers(modules: list[nn.Module]) -> tuple[int | None, ...]:
-    """Tell each attention module which layer it belongs to; how far each layer looks by itself."""
+    """Tell each attention module which layer it belongs to; how far each layer looks by itself.
+
+    Not every family numbers its layers (DistilBERT and NomicBert do not), but all of them build one after the other.
+    """
     reaches: list[int | None] = []
     for module in modules:
         setattr(module, _LAYER, len(reaches))
-        if not any(map(_is_attention, list(module.modules())[1:])):  # else it only holds the one that attends
+        if _attends_itself(module):
             reaches.append(getattr(module, "sliding_window", None))
     return tuple(reaches)
+
+
+def _attends_itself(module: nn.Module) -> bool:
+    """Whether it is attention that does not only hold the one that attends."""
+    return _is_attention(module) and sum(map(_is_attention, module.modules())) == 1
 
 
 def _require_plan_is_run(module: Any, _: Any) -> None:
@@ -165,7 +187,7 @@ def _before_forward(base: Any, _: Any) -> None:
         plan.draw(base.training)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)  # more than an encoder has layers, each with a pattern of its own
 def _within(pattern: Pattern | None, length: int, radius: int) -> Pattern:
     reach = window(length if pattern is None else pattern.length, radius=radius)
     return reach if pattern is None else pattern & reach

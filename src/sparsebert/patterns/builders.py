@@ -1,15 +1,19 @@
-"""Patterns to build others from: full, window, border, random, lists of offsets, an explicit tensor."""
+"""Patterns to build others from: full, window, border, both, random, lists of offsets, an explicit tensor."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Union
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Union, cast
 
 import numpy as np
+from jaxtyping import Int32
 
 from sparsebert import draws
 from sparsebert.errors import PatternError
 from sparsebert.memory import require_memory
 from sparsebert.patterns.entries import Entries, border_entries, offset_entries, union, window_entries
+from sparsebert.patterns.layers import per_layer
 from sparsebert.patterns.pattern import Anchor, Pattern
+from sparsebert.patterns.ranking import Ranking
 from sparsebert.settings import Count, Range, Share, fits
 
 if TYPE_CHECKING:
@@ -87,6 +91,47 @@ def border(length: int, heads: int = 1) -> Pattern:
     return same_heads("border", length, heads, lambda: border_entries(length))
 
 
+def window_border(
+    length: int,
+    heads: int = 1,
+    *,
+    radius: int | None = None,
+    sparsity: float | None = None,
+    keys: float | None = None,
+) -> Pattern:
+    """A window inside the border: what a learned pattern has to beat.
+
+    radius: 4 unless told. In its place sparsity, or keys (the mean number a query) take the radius that comes nearest.
+    """
+    if sum(given is not None for given in (radius, sparsity, keys)) > 1:
+        raise PatternError("window_border takes one of radius, sparsity and keys; leave the others out")
+    check_size("window_border", length, heads)
+    if sparsity is not None or keys is not None:
+        radius = _nearest_radius(length, sparsity, keys)
+    reach = at_least("window_border", "radius", 4 if radius is None else radius, 0)
+    require_room("window_border", length, heads, lambda: length * min(2 * reach + 5, length))
+    pieces = lambda: union([window_entries(length, reach), border_entries(length)])  # noqa: E731
+    return same_heads("window_border", length, heads, pieces, radius=reach)
+
+
+def _nearest_radius(length: int, sparsity: float | None, keys: float | None) -> int:
+    """Of a window inside the border, by its share of all entries or its keys a query."""
+    if sparsity is not None and not fits(sparsity, Share):
+        raise PatternError(f"window_border was given sparsity={sparsity!r}; it must lie between 0 and 1")
+    if keys is not None and not fits(keys, Annotated[float, Range(1, length)]):
+        raise PatternError(f"window_border was given keys={keys!r}; expected 1 to {length}, the length")
+    wanted = (1.0 - sparsity if sparsity is not None else (keys or 0.0) / length) * length**2
+    inner = max(length - 2, 0)
+    lines = np.where(np.arange(max(inner, 1)) == 0, 1, 2) * (inner - np.arange(max(inner, 1)))
+    kept = length**2 - inner**2 + np.cumsum(lines)
+    if kept[0] - wanted > 0.005 * length**2:
+        raise PatternError(
+            f"window_border keeps at least the border and the diagonal, {kept[0] / length:.1f} keys a query at length "
+            f"{length}; ask for at least as many, or a sparsity of at most {1 - kept[0] / length**2:.4f}"
+        )
+    return int(np.abs(kept - wanted).argmin())
+
+
 def random(length: int, heads: int = 1, *, sparsity: float = 0.9, seed: int = 0) -> Pattern:
     """Entries drawn evenly, exactly as many a head as the sparsity asks for."""
     if not fits(sparsity, Share):
@@ -103,29 +148,68 @@ def random(length: int, heads: int = 1, *, sparsity: float = 0.9, seed: int = 0)
     return drawn_heads("random", length, heads, seed, draw, sparsity=sparsity)
 
 
+Offsets = Sequence[Sequence[int]]  # a list of j - i for every head
+
+
 def from_offsets(
-    length: int, offsets: Sequence[Sequence[int]], *, border: bool = False, anchor: Anchor = "position"
+    length: int, offsets: Offsets | Sequence[Offsets], *, border: bool = False, anchor: Anchor = "position"
 ) -> Pattern:
-    """Lines parallel to the diagonal: a list of j - i per head, with or without the border.
+    """Lines parallel to the diagonal: a list of j - i per head (or such lists per layer), with or without the border.
 
     An offset that reaches past the length keeps nothing there, so one list serves every length.
     """
+    if any(isinstance(line, Sequence | np.ndarray) for head in offsets for line in head):
+        layers = cast(Sequence[Offsets], offsets)
+        return per_layer([from_offsets(length, one, border=border, anchor=anchor) for one in layers])
     check_size("from_offsets", length, len(offsets))
     edge = [border_entries(length)] if border else []
 
     def one_head(line_offsets: Sequence[int]) -> Entries:
         return union([*edge, *(offset_entries(length, offset) for offset in line_offsets if abs(offset) < length)])
 
-    lines = [sorted({int(offset) for offset in head}) for head in offsets]
+    lines = [sorted({int(offset) for offset in head}) for head in cast(Offsets, offsets)]
     rule = {"builder": "from_offsets", "heads": len(lines), "arguments": {"offsets": lines, "border": border}}
     return Pattern.from_entries(length, [one_head(head) for head in lines], anchor=anchor, rule=rule)
 
 
+def from_ranking(
+    length: int,
+    heads: int,
+    layers: int,
+    ranking: Ranking | np.ndarray | Sequence[Sequence[int]],
+    *,
+    sparsity: float,
+    border: bool = True,
+    anchor: Anchor = "position",
+) -> Pattern:
+    """The first lines of a ranking, as many as come nearest to a sparsity; the pattern carries the ranking.
+
+    ranking: (layer, head, distance) in order of worth; a distance stands for both lines j - i = ±distance. border: the
+    first and last row and column are kept in any case. A Ranking says so itself.
+    """
+    check_size("from_ranking", length, heads)
+    at_least("from_ranking", "layers", layers, 1)
+    ranked = ranking if isinstance(ranking, Ranking) else Ranking(_as_units(ranking), border)
+    offsets = ranked.offsets(sparsity, length, layers, heads)
+    return replace(from_offsets(length, offsets, border=ranked.border, anchor=anchor), ranking=ranked)
+
+
+def _as_units(ranking: np.ndarray | Sequence[Sequence[int]]) -> Int32[np.ndarray, "units 3"]:
+    found = np.asarray(ranking)
+    if found.size == 0:
+        return np.zeros((0, 3), np.int32)
+    if not np.issubdtype(found.dtype, np.integer) or abs(found).max() >= 2**31:
+        raise PatternError(f"a ranking holds {found.dtype}; expected whole numbers: layer, head and distance")
+    return found.astype(np.int32)
+
+
 def from_keep(keep: Union["Tensor", np.ndarray], *, anchor: Anchor = "position") -> Pattern:
-    """An explicit bool tensor [heads, n, n] (or [n, n] for one head)."""
+    """An explicit bool tensor [heads, n, n], [n, n] for one head, or [layers, heads, n, n]."""
     array = keep if isinstance(keep, np.ndarray) else keep.detach().cpu().numpy()
+    shape = tuple(array.shape)
     array = array[None] if array.ndim == 2 else array
-    if array.dtype != bool or array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
-        raise PatternError(f"keep is {array.dtype} of shape {tuple(array.shape)}; expected bool [heads, n, n]")
-    length = array.shape[1]
-    return Pattern.from_entries(length, [np.flatnonzero(head).astype(np.int64) for head in array], anchor=anchor)
+    if array.dtype != bool or array.ndim not in (3, 4) or array.shape[-1] != array.shape[-2] or 0 in array.shape:
+        raise PatternError(f"keep is {array.dtype} of shape {shape}; expected bool [heads, n, n]")
+    length, layers = array.shape[-1], array.shape[0] if array.ndim == 4 else 1
+    heads = [np.flatnonzero(head).astype(np.int64) for head in array.reshape(-1, length, length)]
+    return Pattern.from_entries(length, heads, anchor=anchor, layers=layers)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sparsebert.files import write_atomic
 from sparsebert.patterns import handmade
 from sparsebert.patterns.pattern import Pattern
-from sparsebert.patterns.pictures import cell_shares
+from sparsebert.patterns.pictures import cell_shares, head_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,10 +17,10 @@ _CELLS = 256  # a side; finer than that is below a printed dot
 _GRID_LINES_UP_TO = 32  # positions; thin lines between cells help only while cells are large
 
 
-def draw_head(axes: "Axes", pattern: Pattern, head: int = 0, title: str | None = None) -> None:
+def draw_head(axes: "Axes", pattern: Pattern, head: int = 0, title: str | None = None, layer: int = 0) -> None:
     """One head: kept entries dark, queries down, keys across."""
-    axes.imshow(cell_shares(pattern, head, _CELLS), cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
-    axes.set_title(title or f"head {head}", fontsize=9)
+    axes.imshow(cell_shares(pattern, head, _CELLS, layer), cmap="Blues", vmin=0, vmax=1, interpolation="nearest")
+    axes.set_title(title or head_name(pattern, head, layer), fontsize=9)
     axes.set_xticks([])
     axes.set_yticks([])
     if pattern.length <= _GRID_LINES_UP_TO:
@@ -32,12 +32,14 @@ def draw_head(axes: "Axes", pattern: Pattern, head: int = 0, title: str | None =
 
 
 def head_grid(pattern: Pattern, title: str | None = None) -> "Figure":
-    """Every head of a pattern, six a row."""
-    columns = min(pattern.heads, 6)
-    rows = -(-pattern.heads // columns)
+    """Every head of a pattern: six a row, or with several layers a row a layer."""
+    columns = min(pattern.heads, 6) if pattern.layers == 1 else pattern.heads
+    rows = -(-len(pattern.row_starts) // columns)
     figure = blank_figure(columns * 1.9, rows * 2.1 + 0.4)
-    for head in range(pattern.heads):
-        draw_head(figure.add_subplot(rows, columns, head + 1), pattern, head)
+    for layer in range(pattern.layers):
+        for head in range(pattern.heads):
+            place = layer * pattern.heads + head + 1
+            draw_head(figure.add_subplot(rows, columns, place), pattern, head, layer=layer)
     figure.suptitle(title or f"length {pattern.length}, {pattern.sparsity:.1%} sparse", fontsize=11)
     return figure
 

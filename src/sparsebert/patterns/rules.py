@@ -6,6 +6,7 @@ from typing import Any
 
 from sparsebert.errors import PatternError
 from sparsebert.patterns import builders, handmade
+from sparsebert.patterns.layers import per_layer
 from sparsebert.patterns.pattern import Pattern, Rule
 from sparsebert.settings import Declared, declared, refuse_unknown
 
@@ -15,6 +16,7 @@ BUILDERS: dict[str, Callable[..., Pattern]] = {
         builders.full,
         builders.window,
         builders.border,
+        builders.window_border,
         builders.random,
         builders.from_offsets,
         handmade.strided,
@@ -29,6 +31,7 @@ _OPERATIONS: dict[str, Callable[..., Pattern]] = {
     "union": lambda left, right: left | right,
     "intersection": lambda left, right: left & right,
     "without_diagonal": lambda one: one.without_diagonal(),
+    "layers": lambda *parts: per_layer(parts),
 }
 _MAX_DEPTH = 64  # of operations on operations; a file that claims more is hostile
 

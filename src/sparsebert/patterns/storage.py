@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sparsebert.errors import FileError, PatternError
 from sparsebert.files import open_sealed_tensors, read_bytes, seal_tensors, write_atomic
+from sparsebert.patterns.ranking import Ranking
 
 if TYPE_CHECKING:
     from sparsebert.patterns.pattern import Pattern
 
-FORMAT = 1
+# The first format knows one layer and no ranking, and is written wherever it will do: equal patterns give equal bytes
+# in every version, and a version that knows only the first refuses what it would misread.
+FORMAT, FORMAT_WITH_LAYERS = 1, 2
 
 
 def save(pattern: Pattern, path: Path) -> None:
@@ -23,7 +26,7 @@ def load(path: Path, kind: type[Pattern]) -> Pattern:
 
 
 def to_bytes(pattern: Pattern) -> bytes:
-    about = {
+    about: dict[str, Any] = {
         "kind": "pattern",
         "format": FORMAT,
         "heads": pattern.heads,
@@ -31,7 +34,13 @@ def to_bytes(pattern: Pattern) -> bytes:
         "anchor": pattern.anchor,
         "rule": pattern.rule,
     }
-    return seal_tensors({"row_starts": pattern.row_starts, "keys": pattern.keys}, about)
+    tensors = {"row_starts": pattern.row_starts, "keys": pattern.keys}
+    if pattern.layers > 1 or pattern.ranking is not None:
+        about |= {"format": FORMAT_WITH_LAYERS, "layers": pattern.layers}
+    if pattern.ranking is not None:
+        about |= {"border": pattern.ranking.border}
+        tensors |= {"ranking": pattern.ranking.units}
+    return seal_tensors(tensors, about)
 
 
 def from_bytes(data: bytes, path: Path, kind: type[Pattern]) -> Pattern:
@@ -39,9 +48,12 @@ def from_bytes(data: bytes, path: Path, kind: type[Pattern]) -> Pattern:
     tensors, about = open_sealed_tensors(data, path)
     if about.get("kind") != "pattern":
         raise FileError(f"{path} holds a {about.get('kind')!r}; expected a pattern saved by Pattern.save")
-    if about.get("format") != FORMAT:
-        raise FileError(f"{path} has pattern format {about.get('format')!r}; this version reads format {FORMAT}")
-    if sorted(tensors) != ["keys", "row_starts"]:
+    if about.get("format") not in (FORMAT, FORMAT_WITH_LAYERS):
+        raise FileError(
+            f"{path} has pattern format {about.get('format')!r}; this version reads {FORMAT} and {FORMAT_WITH_LAYERS}"
+        )
+    is_first = about["format"] == FORMAT
+    if set(tensors) - ({"ranking"} if not is_first else set()) != {"keys", "row_starts"}:
         raise FileError(f"{path} holds tensors {sorted(tensors)}; expected keys and row_starts")
     try:
         return kind(
@@ -51,6 +63,8 @@ def from_bytes(data: bytes, path: Path, kind: type[Pattern]) -> Pattern:
             tensors["keys"],
             about["anchor"],
             about["rule"],
+            1 if is_first else int(about["layers"]),
+            Ranking(tensors["ranking"], bool(about["border"])) if "ranking" in tensors else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path} lacks a field of a pattern file ({error}); save the pattern again") from error

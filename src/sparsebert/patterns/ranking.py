@@ -1,0 +1,82 @@
+"""Rankings: in which order lines are worth keeping, so that one pattern file gives a pattern of any sparsity.
+
+(layer, head, distance), the worthiest first --budget--> the first so many of them, and the border --> Pattern
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int32, Int64
+
+from sparsebert.errors import PatternError
+from sparsebert.settings import Share, fits
+
+_BEYOND = 0.005  # of all entries: so far past the ends of a ranking its end is still the nearest pattern
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Lines in order of worth. A line is both offsets of a distance in one head of one layer."""
+
+    units: Int32[np.ndarray, "units 3"]  # layer, head and distance
+    border: bool = True  # whether the border is kept whatever the budget; lines then lie inside it
+
+    def __post_init__(self) -> None:
+        units = self.units
+        if units.dtype != np.int32 or units.ndim != 2 or units.shape[1] != 3 or (units < 0).any():
+            raise PatternError(
+                f"a ranking of {units.dtype} {list(units.shape)} cannot be; expected int32 [units, 3]: layer, head and "
+                "distance, none below 0"
+            )
+        if len(np.unique(units, axis=0)) != len(units):
+            raise PatternError("a ranking names the same line twice; expected each (layer, head, distance) once")
+        units.setflags(write=False)
+
+    def check(self, layers: int, heads: int) -> None:
+        """Refuse lines of layers or heads that a pattern does not have."""
+        if len(self.units) and (self.units[:, :2].max(0) >= (layers, heads)).any():
+            layer, head = self.units[:, :2].max(0)
+            raise PatternError(
+                f"the ranking reaches layer {layer} and head {head}; the pattern has {layers} layers of {heads} heads"
+            )
+
+    def sizes(self, length: int) -> Int64[np.ndarray, " units"]:
+        """Entries that each line adds to a pattern of that length; none where it reaches past it."""
+        distances = self.units[:, 2].astype(np.int64)
+        inner = length - 2 if self.border else length
+        sizes: np.ndarray = np.where(distances == 0, 1, 2) * np.maximum(inner - distances, 0)
+        return sizes
+
+    def always(self, length: int) -> int:
+        """Entries of one head that are kept whatever the budget."""
+        return min(4 * length - 4, length**2) if self.border and length > 1 else int(self.border)
+
+    def offsets(self, sparsity: float, length: int, layers: int, heads: int) -> list[list[list[int]]]:
+        """Of every head of every layer: the first so many lines as come nearest to a sparsity."""
+        self.check(layers, heads)
+        found: list[list[list[int]]] = [[[] for _ in range(heads)] for _ in range(layers)]
+        for layer, head, distance in self.units[: self._count(sparsity, length, layers * heads)].tolist():
+            found[layer][head] += [-distance, distance]
+        return found
+
+    def rule(self, sparsity: float, length: int, layers: int, heads: int) -> dict[str, Any]:
+        """How the pattern of that sparsity is made."""
+        rules = [
+            {"builder": "from_offsets", "heads": heads, "arguments": {"offsets": one, "border": self.border}}
+            for one in self.offsets(sparsity, length, layers, heads)
+        ]
+        return {"operation": "layers", "of": rules}
+
+    def _count(self, sparsity: float, length: int, heads: int) -> int:
+        if not fits(sparsity, Share):
+            raise PatternError(f"sparsity is {sparsity!r}; it must lie between 0 and 1")
+        entries = heads * length**2
+        totals = np.concatenate([[0], np.cumsum(self.sizes(length))]) + heads * self.always(length)
+        densest, sparsest = 1.0 - totals[-1] / entries, 1.0 - totals[0] / entries
+        if not densest - _BEYOND <= sparsity <= sparsest + _BEYOND:
+            raise PatternError(
+                f"this ranking gives no pattern of sparsity {sparsity:g} at length {length}; its own go from "
+                f"{densest:.4f} to {sparsest:.4f}"
+            )
+        return int(np.abs(totals - (1.0 - sparsity) * entries).argmin())
