@@ -1,6 +1,7 @@
 """Indices: crops, transposes, the cache that holds them, and rows that are no pattern's."""
 
 import gc
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -57,6 +58,7 @@ def test_columns_are_the_transpose_of_rows(data: st.DataObject, length: int, hea
 
 def test_the_cache_is_bounded_and_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse_indices, "_CACHED_BYTES", 20_000)
+    monkeypatch.setattr(sparse_indices, "_recent", OrderedDict())
     pattern = patterns.window(64)
     assert indices_of(pattern, 50) is indices_of(patterns.window(64), 50)
     for length in range(1, 60):
@@ -64,6 +66,22 @@ def test_the_cache_is_bounded_and_shared(monkeypatch: pytest.MonkeyPatch) -> Non
     held = [index.num_bytes for index in sparse_indices._recent.values()]
     assert 1 < len(held) < 59
     assert sum(held) <= 20_000
+
+
+def test_layers_that_take_turns_find_their_indices_however_small_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_indices, "_CACHED_BYTES", 1)
+    layers = patterns.per_layer([patterns.window(64, radius=radius) for radius in (1, 2, 3, 1, 2, 3)])
+    first = [indices_of(layers.layer(number), 50) for number in range(6)]
+    assert [indices_of(layers.layer(number), 50) for number in range(6)] == first
+    assert first[0] is first[3]
+    for number in range(6):  # another length takes the place of the first
+        indices_of(layers.layer(number), 40)
+    mine = {layers.layer(number).digest for number in range(6)}
+    assert [length for digest, length in sparse_indices._recent if digest in mine] == [40, 40, 40]
+    del layers
+    gc.collect()
+    indices_of(patterns.star(64), 50)
+    assert [length for digest, length in sparse_indices._recent if digest in mine] == []
 
 
 def test_an_index_ends_with_its_holder() -> None:

@@ -35,7 +35,20 @@ def test_pattern_as_json_tells_what_it_keeps() -> None:
 
 def test_pattern_as_words_shows_a_picture() -> None:
     output = run("pattern", "star", "--length", "4")
-    assert output == "star: length 4, heads 1, kept 14 of 16, sparsity 12.500%\n####\n###.\n####\n#.##\n"
+    words = "star: length 4, heads 1, kept 14 of 16, sparsity 12.500%, 3.5 keys a query"
+    assert output == f"{words}\n####\n###.\n####\n#.##\n"
+
+
+def test_a_layer_is_shown_and_a_sparsity_picked_from_a_ranking(tmp_path: Path) -> None:
+    saved = str(tmp_path / "p.safetensors")
+    ranking = [(1, 0, 0), (0, 0, 1), (0, 0, 0), (1, 0, 1)]
+    patterns.from_ranking(4, 1, 2, ranking, sparsity=0.1).save(saved)
+    output = run("pattern", saved, "--sparsity", "0.1875", "--layer", "1")
+    assert output.startswith(f"{saved}: length 4, layers 2, heads 1, kept 26 of 32, sparsity 18.750%, 3.2 keys a query")
+    assert output.endswith("####\n##.#\n#.##\n####\n")
+    told = json.loads(run("pattern", "window_border", "--sparsity", "0.9", "--json"))
+    assert told["rule"]["arguments"] == {"radius": 4}
+    assert told["keys_per_query"] == 1622 / 128
 
 
 def test_pattern_is_saved_drawn_and_read_again(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """sparsify() on encoders that are not ours."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 import torch
 import transformers
 from transformers import (
+    AlbertConfig,
+    AlbertModel,
     BertConfig,
     BertModel,
     DebertaV2Config,
@@ -19,14 +22,16 @@ from transformers import (
     GPT2Model,
     ModernBertConfig,
     ModernBertModel,
+    NomicBertConfig,
+    NomicBertModel,
     RobertaConfig,
     RobertaModel,
     T5Config,
     T5EncoderModel,
 )
 
-from sparsebert import Pattern, load_model, patterns, sparsify, unsparsify
-from sparsebert.errors import ModelError
+from sparsebert import Pattern, attach, detach, gates, load_model, patterns, sparsify, unsparsify
+from sparsebert.errors import ModelError, PatternError
 from tests.model.cases import snapshot, tiny, tokens
 
 LENGTH, HEADS = 24, 4
@@ -47,6 +52,8 @@ FAMILIES: dict[str, Any] = {
     "modernbert": lambda: ModernBertModel(
         ModernBertConfig(**SIZES, global_attn_every_n_layers=2, local_attention=8, pad_token_id=0)
     ),
+    "nomic_bert": lambda: NomicBertModel(NomicBertConfig(**SIZES)),
+    "albert": lambda: AlbertModel(AlbertConfig(**SIZES, embedding_size=16)),
 }
 
 
@@ -61,11 +68,13 @@ def eager_states(model: Any, pattern: Pattern, monkeypatch: pytest.MonkeyPatch) 
     """The family's own eager attention, with the pattern cut out of every layer's scores by hand."""
     module = __import__(type(model).__module__, fromlist=["eager_attention_forward"])
     own = module.eager_attention_forward
-    outside = torch.zeros(pattern.keep().shape).masked_fill(~pattern.keep(), torch.finfo(torch.float32).min)[None]
+    called = itertools.count()
 
     def with_pattern(
         module: Any, query: Any, key: Any, value: Any, attention_mask: Any, *args: Any, **kwargs: Any
     ) -> Any:
+        keep = pattern.layer(next(called)).keep()
+        outside = torch.zeros(keep.shape).masked_fill(~keep, torch.finfo(torch.float32).min)[None]
         return own(
             module, query, key, value, outside + (0 if attention_mask is None else attention_mask), *args, **kwargs
         )
@@ -76,13 +85,22 @@ def eager_states(model: Any, pattern: Pattern, monkeypatch: pytest.MonkeyPatch) 
         return model(**padded_inputs()).last_hidden_state
 
 
-@pytest.mark.parametrize("family", list(FAMILIES))
+def drawn(seed: int) -> Pattern:
+    return patterns.random(LENGTH, HEADS, sparsity=0.5, seed=seed) | patterns.window(LENGTH, radius=0)
+
+
+SHARED, OWN = drawn(3), patterns.per_layer([drawn(3), drawn(4)])
+
+
+@pytest.mark.parametrize(
+    ("family", "pattern"),
+    [(family, SHARED) for family in FAMILIES] + [(family, OWN) for family in FAMILIES if family != "albert"],
+)
 def test_a_sparse_encoder_equals_its_eager_self_with_the_pattern_cut_out(
-    family: str, monkeypatch: pytest.MonkeyPatch
+    family: str, pattern: Pattern, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
     model = FAMILIES[family]().eval()
-    pattern = patterns.random(LENGTH, HEADS, sparsity=0.5, seed=3) | patterns.window(LENGTH, radius=0)
     expected = eager_states(model, pattern, monkeypatch)
     sparsify(model, pattern)
     found = model(**padded_inputs()).last_hidden_state
@@ -114,6 +132,27 @@ def test_a_family_without_a_sparse_class_refuses_to_be_saved(tmp_path: Path) -> 
     with pytest.raises(ModelError, match="would come back dense"):
         model.save_pretrained(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_layers_that_share_their_attention_take_one_pattern_alone() -> None:
+    model = FAMILIES["albert"]().eval()
+    before = snapshot(model)
+    with pytest.raises(ModelError, match="the 2 layers of AlbertModel share 1 attention"):
+        sparsify(model, OWN)
+    assert snapshot(model) == before
+
+
+def test_a_pattern_with_other_layers_than_the_model_is_refused() -> None:
+    with pytest.raises(ModelError, match="3 layers but the model has 2; use a pattern of 1 or 2"):
+        sparsify(FAMILIES["bert"](), patterns.per_layer([SHARED] * 3))
+
+
+def test_a_gate_is_not_learned_inside_a_pattern_with_layers_but_in_place_of_it() -> None:
+    model, gate = sparsify(FAMILIES["bert"](), OWN), gates.Soft(length=LENGTH, heads=HEADS)
+    with pytest.raises(PatternError, match="one layer and this one has 2"):
+        attach(model, gate, inside=True)
+    before = model.eval()(**padded_inputs()).last_hidden_state
+    assert torch.equal(detach(attach(model, gate, inside=False))(**padded_inputs()).last_hidden_state, before)
 
 
 def test_a_second_pattern_replaces_the_first() -> None:

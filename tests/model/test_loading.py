@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from sparsebert import load_model
-from sparsebert.errors import SparseBertError
+from sparsebert import load_model, patterns
+from sparsebert.errors import ModelError, PatternError, SparseBertError
 from sparsebert.files import read_json, write_json
 from sparsebert.patterns import star
 
@@ -203,3 +203,13 @@ def test_hostile_or_broken_weights_are_refused(change: str, good_folder: Path, t
     with pytest.raises(SparseBertError):
         load_model(str(folder))
     assert not Path("/tmp/sparsebert-was-here").exists()
+
+
+def test_a_sparsity_is_picked_from_the_ranking_of_the_pattern() -> None:
+    ranked = patterns.from_ranking(12, 2, 2, [(0, 0, 1), (1, 1, 0), (0, 1, 3)], sparsity=0.622)
+    model = load_model("scratch:tiny", vocab_size=50, pattern=ranked, sparsity=0.65)
+    assert model.pattern == ranked.at_sparsity(0.65) != ranked
+    with pytest.raises(ModelError, match="no pattern to pick a sparsity from"):
+        load_model("scratch:tiny", vocab_size=50, sparsity=0.9)
+    with pytest.raises(PatternError, match="carries no ranking"):
+        load_model("scratch:tiny", vocab_size=50, pattern=patterns.star(12), sparsity=0.9)

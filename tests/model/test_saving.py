@@ -94,6 +94,19 @@ def test_every_class_comes_back_bit_for_bit(head: Any, tmp_path: Path) -> None:
     assert all(torch.equal(before[key], after[key]) for key in before)
 
 
+def test_a_pattern_with_layers_comes_back_with_them(tmp_path: Path) -> None:
+    pattern = patterns.per_layer([PATTERN, patterns.window(PATTERN.length, PATTERN.heads)])
+    model = load_model("scratch:tiny", vocab_size=50, pattern=pattern).eval()
+    model.save_pretrained(tmp_path)
+    again = load_model(tmp_path).eval()
+    assert again.pattern == pattern
+    assert again.pattern.layers == 2
+    tokens = torch.arange(1, 19).view(1, 18)
+    assert torch.equal(again(input_ids=tokens).last_hidden_state, model(input_ids=tokens).last_hidden_state)
+    model.set_pattern(pattern.layer(0))
+    assert not torch.equal(again(input_ids=tokens).last_hidden_state, model(input_ids=tokens).last_hidden_state)
+
+
 def test_weights_lie_where_products_round_as_they_did_before_saving(saved: Path) -> None:
     model = load_model(str(saved), "sequence_classification")
     assert {parameter.data_ptr() % 64 for parameter in model.parameters()} == {0}

@@ -52,3 +52,14 @@ def test_an_anchor_that_was_asked_for_is_taken() -> None:
 
 def test_no_pattern_stays_none() -> None:
     assert pattern_for(None, length=16, heads=1) is None
+
+
+def test_a_border_counts_only_where_every_layer_has_it() -> None:
+    bordered = patterns.from_offsets(8, [[0]], border=True)
+    both = patterns.per_layer([bordered, bordered | patterns.star(8)])
+    fitted = pattern_for(both, length=8, heads=1)
+    assert fitted is not None
+    assert (fitted.anchor, fitted.layers) == ("token", 2)
+    one = pattern_for(patterns.per_layer([bordered, patterns.window(8)]), length=8, heads=1)
+    assert one is not None
+    assert one.anchor == "position"

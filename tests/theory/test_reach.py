@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsebert import patterns
+from sparsebert.errors import PatternError
 from sparsebert.theory.reach import reach
 
 
@@ -63,3 +64,10 @@ def test_breadth_first_search_agrees_with_matrix_powers(bits):
     expected = [count for count, before in zip(counts, [0, *counts], strict=False) if count > before]
     assert list(found.heard_after) == expected
     assert found.unreachable == 20 - counts[-1]
+
+
+def test_layers_that_differ_are_looked_at_one_by_one():
+    pattern = patterns.per_layer([patterns.star(6), patterns.window(6)])
+    assert reach(pattern.layer(1)).layers == 5
+    with pytest.raises(PatternError, match="which is the same in every layer"):
+        reach(pattern)

@@ -7,12 +7,12 @@ import torch
 from torch import nn
 from transformers import RobertaForMaskedLM
 
-from sparsebert import Pattern, gates, sparsify
+from sparsebert import Pattern, gates, patterns, sparsify
 from sparsebert.errors import ModelError
 from sparsebert.gates import Gate
 from sparsebert.training import Objective, fit
 from sparsebert.training.checkpoints import Checkpoints, Progress
-from sparsebert.training.gated import Frozen, Gated
+from sparsebert.training.gated import Frozen, Gated, summary
 from sparsebert.training.objective import Wrapper
 from sparsebert.training.pretraining import PretrainingObjective
 from sparsebert.training.recorded import Recorded
@@ -108,3 +108,11 @@ def test_the_checkpoint_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     for old, new in zip(before.parameters(), now.parameters(), strict=True):
         assert torch.equal(old, new)
         assert torch.equal(optimiser.state[old]["exp_avg"], again.state[new]["exp_avg"])
+
+
+def test_a_summary_tells_of_every_head_of_every_layer() -> None:
+    star, window = patterns.star(10), patterns.window(10, radius=0)
+    assert summary(star)["sparsity_of_heads"] == [star.sparsity]
+    told = summary(patterns.per_layer([star.with_heads(2), window.with_heads(2)]))
+    assert told["sparsity_of_heads"] == [[star.sparsity] * 2, [window.sparsity] * 2]
+    assert (told["heads_with_diagonal"], told["heads_with_neighbours"]) == (1.0, 0.5)

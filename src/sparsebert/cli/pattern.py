@@ -20,6 +20,10 @@ def pattern(
     seed: Annotated[int | None, typer.Option(help="Of the random parts.")] = None,
     without_diagonal: Annotated[bool, typer.Option("--without-diagonal", help="No token attends to itself.")] = False,
     head: Annotated[int, typer.Option(help="The head that the picture shows.", min=0)] = 0,
+    layer: Annotated[int, typer.Option(help="The layer that the picture shows, of a file with several.", min=0)] = 0,
+    sparsity: Annotated[
+        float | None, typer.Option(help="Of random and window_border; of a file: picked from the ranking it carries.")
+    ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="An argument of the builder, e.g. stride=8.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of words and a picture.")] = False,
     out: Annotated[Path | None, typer.Option(help="Save the pattern to this .safetensors file.")] = None,
@@ -33,6 +37,8 @@ def pattern(
 
     sparsebert pattern longformer --set reading=text --seed 3 --figure longformer.svg
 
+    sparsebert pattern window_border --length 512 --sparsity 0.9
+
     sparsebert pattern learned.safetensors --length 512 --out longer.safetensors
     """
     if name == "list":
@@ -41,9 +47,10 @@ def pattern(
         typer.echo("\n".join(sorted(names())))
         return
     _check_paths(out, figure)
-    built = _build(name, length, heads, seed, set_)
+    built = _build(name, length, heads, {"seed": seed, "sparsity": sparsity}, set_)
     built = built.without_diagonal() if without_diagonal else built
-    said = _as_json(built, name) if json else _as_words(built, name, head)  # first: refuses a head that is not there
+    # First: refuses a head that is not there.
+    said = _as_json(built, name) if json else _as_words(built, name, head, layer)
     if out is not None:
         built.save(out)
     if figure is not None:
@@ -61,31 +68,42 @@ def _check_paths(out: Path | None, figure: Path | None) -> None:
         raise FileError(f"cannot draw to {figure}; its name must end in .png, .svg or .pdf")
 
 
-def _build(name: str, length: int | None, heads: int | None, seed: int | None, pairs: list[str] | None) -> "Pattern":
+def _build(
+    name: str, length: int | None, heads: int | None, given: dict[str, float | None], pairs: list[str] | None
+) -> "Pattern":
     from sparsebert.cli.options import builder_arguments, options_of, read_settings
     from sparsebert.errors import PatternError
     from sparsebert.patterns import Pattern, find
 
     if Path(name).is_file():
-        if seed is not None or heads is not None or pairs:
+        if given["seed"] is not None or heads is not None or pairs:
             raise PatternError(f"{name} is a saved pattern; --heads, --seed and --set only apply to a builder's name")
-        return find(name, Pattern.load(name).length if length is None else length)
-    arguments = read_settings(pairs, builder_arguments(name), options_of(pattern))
-    arguments |= {} if seed is None else {"seed": seed}
+        found = find(name, Pattern.load(name).length if length is None else length)
+        return found if given["sparsity"] is None else found.at_sparsity(given["sparsity"])
+    options = options_of(pattern)
+    del options["sparsity"]  # an argument of few builders, by either way
+    arguments = read_settings(pairs, builder_arguments(name), options)
+    arguments |= {key: value for key, value in given.items() if value is not None}
     return find(name, 128 if length is None else length, 1 if heads is None else heads, **arguments)
 
 
 def _as_json(pattern: "Pattern", name: str) -> str:
     from sparsebert.files import canonical_json
 
-    fields = ("length", "heads", "kept", "sparsity", "anchor", "digest", "rule")
-    return canonical_json({"name": name, **{field: getattr(pattern, field) for field in fields}})
+    fields = ("length", "layers", "heads", "kept", "keys_per_query", "sparsity", "anchor", "digest", "rule")
+    ranking = {"ranked": pattern.ranking is not None}
+    return canonical_json({"name": name, **{field: getattr(pattern, field) for field in fields}, **ranking})
 
 
-def _as_words(pattern: "Pattern", name: str, head: int) -> str:
-    kept = f"{pattern.kept:,} of {pattern.heads * pattern.length**2:,}"
-    words = f"{name}: length {pattern.length}, heads {pattern.heads}, kept {kept}, sparsity {pattern.sparsity:.3%}"
-    return f"{words}\n{pattern.picture(head, width=min(_PICTURE_WIDTH, pattern.length))}"
+def _as_words(pattern: "Pattern", name: str, head: int, layer: int) -> str:
+    layers = "" if pattern.layers == 1 else f"layers {pattern.layers}, "
+    kept = f"{pattern.kept:,} of {pattern.layers * pattern.heads * pattern.length**2:,}"
+    words = (
+        f"{name}: length {pattern.length}, {layers}heads {pattern.heads}, kept {kept}, "
+        f"sparsity {pattern.sparsity:.3%}, {pattern.keys_per_query:.1f} keys a query"
+    )
+    ranked = "" if pattern.ranking is None else "\ncarries a ranking: --sparsity picks another pattern from it"
+    return f"{words}{ranked}\n{pattern.picture(head, min(_PICTURE_WIDTH, pattern.length), layer)}"
 
 
 def _draw(pattern: "Pattern", name: str, path: Path) -> None:

@@ -227,8 +227,8 @@ class Pattern:
         """The pattern nearest to a sparsity that its ranking gives; a denser one keeps all that a sparser one keeps."""
         if self.ranking is None:
             raise PatternError(
-                f"this pattern carries no ranking to pick sparsity {sparsity:g} from, and is {self.sparsity:.4f} sparse "
-                "as it is; freeze a structured gate again, or build it with patterns.from_ranking"
+                f"this pattern carries no ranking to pick sparsity {sparsity:g} from, and is {self.sparsity:.4f} "
+                "sparse as it is; freeze a structured gate again, or build it with patterns.from_ranking"
             )
         rule = self.ranking.rule(sparsity, self.length, self.layers, self.heads)
         return self._as_ranked(Pattern.rebuilt(rule, self.length))

@@ -44,8 +44,7 @@ def has_border(pattern: Pattern) -> bool:
     """Whether every head keeps its whole last row and column, the diagonal aside."""
     last = pattern.length - 1
     inner = np.arange(last)
-    for head in range(pattern.heads):
-        entries = pattern.entries(head)
+    for _, _, entries in pattern.each_head():
         row, column = entries[entries // pattern.length == last], entries[entries % pattern.length == last]
         if not np.isin(inner, row % pattern.length).all() or not np.isin(inner, column // pattern.length).all():
             return False

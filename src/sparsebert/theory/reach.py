@@ -32,6 +32,7 @@ class Reach:
 
 def attends(pattern: Pattern) -> csr_array:
     """i -> j where some head lets i attend to j, as one sparse matrix."""
+    pattern.require_one_layer("the reach of a pattern, which is the same in every layer,")
     length = pattern.length
     listeners = np.concatenate(
         [np.repeat(np.arange(length), np.diff(pattern.row_starts[head])) for head in range(pattern.heads)]

@@ -104,10 +104,12 @@ class Frozen(Wrapper):
 
 
 def summary(pattern: Pattern) -> dict[str, Any]:
-    """What a learned pattern keeps, head by head, off the border."""
+    """What a learned pattern keeps, head by head (of every layer, if it has several), off the border."""
+    of_heads = [1.0 - len(entries) / pattern.length**2 for _, _, entries in pattern.each_head()]
+    of_layers = [of_heads[start : start + pattern.heads] for start in range(0, len(of_heads), pattern.heads)]
     return {
         "sparsity": pattern.sparsity,
-        "sparsity_of_heads": [1.0 - len(pattern.entries(head)) / pattern.length**2 for head in range(pattern.heads)],
+        "sparsity_of_heads": of_heads if pattern.layers == 1 else of_layers,
         "heads_with_diagonal": _share_of_heads(pattern, 0),
         "heads_with_neighbours": _share_of_heads(pattern, 1),
     }
@@ -118,4 +120,4 @@ def _share_of_heads(pattern: Pattern, distance: int) -> float:
     n = pattern.length
     rows = np.arange(1, n - 1 - distance)
     line = rows * n + rows + distance
-    return float(np.mean([np.isin(line, pattern.entries(head)).mean() > 0.5 for head in range(pattern.heads)]))
+    return float(np.mean([np.isin(line, entries).mean() > 0.5 for _, _, entries in pattern.each_head()]))

@@ -6,6 +6,7 @@ from statistics import fmean
 import numpy as np
 
 from sparsebert.patterns import Pattern
+from sparsebert.patterns.entries import Entries
 from sparsebert.report.judging.claim import Claim, Comparison
 from sparsebert.report.judging.importance import by_head, importances
 from sparsebert.report.judging.margins import OF_UNIT
@@ -93,14 +94,14 @@ def heads_differ(study: Study) -> list[Comparison]:
 
 
 def _difference(pattern: Pattern) -> float | None:
-    inner = [_off_border(pattern, head) for head in range(pattern.heads)]
-    pairs = [(a, b) for a, b in combinations(inner, 2) if a or b]
+    inner = [_off_border(pattern.length, entries) for _, _, entries in pattern.each_head()]
+    layers = [inner[start : start + pattern.heads] for start in range(0, len(inner), pattern.heads)]
+    pairs = [(a, b) for heads in layers for a, b in combinations(heads, 2) if a or b]
     return fmean(len(a ^ b) / len(a | b) for a, b in pairs) if pairs else None
 
 
-def _off_border(pattern: Pattern, head: int) -> set[int]:
-    entries, last = pattern.entries(head), pattern.length - 1
-    rows, columns = entries // pattern.length, entries % pattern.length
+def _off_border(length: int, entries: Entries) -> set[int]:
+    last, rows, columns = length - 1, entries // length, entries % length
     inside = (rows > 0) & (rows < last) & (columns > 0) & (columns < last)
     return set(entries[inside].tolist())
 

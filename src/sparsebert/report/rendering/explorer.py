@@ -41,8 +41,10 @@ def _learned(study: Study) -> Iterator[dict[str, Any]]:
         if values is not None:
             yield pack_values(_title(run), values, run.id, pattern)
         elif pattern is not None:
-            # A record leaves out what a large search learned; what it kept can still be looked at.
-            yield pack_kept(_title(run), _all_kept(pattern), run.id)
+            # A record leaves out what a large search learned; what it kept can still be looked at, layer by layer.
+            for layer in range(pattern.layers):
+                which = "" if pattern.layers == 1 else f", layer {layer + 1}"
+                yield pack_kept(_title(run) + which, _all_kept(pattern.layer(layer)), run.id)
 
 
 def _chosen(study: Study) -> list[StudyRun]:
@@ -71,7 +73,7 @@ def pack_values(
     levels = np.round((values - low) / ((high - low) or 1.0) * _STEPS).astype("<u2")
     halved = bool((levels == levels.transpose(0, 2, 1)).all())
     packed = levels[:, *np.triu_indices(n)] if halved else levels.reshape(heads, -1)
-    fits = frozen is not None and (frozen.heads, frozen.length) == (heads, n)
+    fits = frozen is not None and (frozen.layers, frozen.heads, frozen.length) == (1, heads, n)
     return {
         "title": title,
         "kind": "values",

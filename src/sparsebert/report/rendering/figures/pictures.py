@@ -27,10 +27,10 @@ def handmade_gallery() -> Gallery:
     return Gallery("handmade", "The six hand-made patterns", caption, tuple(pictures), "kept", "1")
 
 
-def kept(pattern: Pattern, head: int = 0) -> np.ndarray:
+def kept(pattern: Pattern, head: int = 0, layer: int = 0) -> np.ndarray:
     """What a head keeps, as a square of True and False."""
     square = np.zeros(pattern.length**2, dtype=bool)
-    square[pattern.entries(head)] = True
+    square[pattern.entries(head, layer)] = True
     return square.reshape(pattern.length, pattern.length)
 
 
@@ -68,14 +68,21 @@ def learned_gallery(study: Study, kind: str, number: str) -> Gallery:
         return Gallery(f"learned-{kind}", title, "No finished search.", (), "kept", number)
     pattern = Pattern.load(run.path / "pattern.safetensors")
     pictures = tuple(
-        Picture(f"Head {head + 1}", _kept_small(pattern, head), (run.id,)) for head in range(pattern.heads)
+        Picture(_head_title(pattern, head, layer), _kept_small(pattern, head, layer), (run.id,))
+        for layer in range(pattern.layers)
+        for head in range(pattern.heads)
     )
     caption = f"{run.label}: {pattern.length} positions, {pattern.sparsity:.1%} sparse. Kept entries are filled."
     return Gallery(f"learned-{kind}", title, caption, pictures, "kept", number)
 
 
-def _kept_small(pattern: Pattern, head: int) -> np.ndarray:
-    return kept(pattern, head) if pattern.length <= _LARGEST else _small(kept(pattern, head).astype(float)) > 0
+def _head_title(pattern: Pattern, head: int, layer: int) -> str:
+    return f"Head {head + 1}" if pattern.layers == 1 else f"Layer {layer + 1}, head {head + 1}"
+
+
+def _kept_small(pattern: Pattern, head: int, layer: int) -> np.ndarray:
+    square = kept(pattern, head, layer)
+    return square if pattern.length <= _LARGEST else _small(square.astype(float)) > 0
 
 
 def sparsest_search(study: Study, kind: str) -> StudyRun | None:
