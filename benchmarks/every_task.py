@@ -19,8 +19,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from sparsebert import patterns
 from sparsebert.tasks import TASKS
-from sparsebert.tasks.builtin import write_builtin, write_csv, write_squad, write_tsv
-from sparsebert.tasks.reading import read_rows
+from sparsebert.tasks.builtin import write_builtin
+from sparsebert.tasks.builtin.writing import write_csv, write_squad, write_tsv
+from sparsebert.tasks.files.reading import read_rows
 
 # Heads that keep different offsets, inside a border.
 OFFSETS = [[-distance, -1, 1, distance] for distance in (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)]

@@ -48,8 +48,8 @@ def theirs(config: Any, out: Path, *, grouped: bool) -> dict[str, float]:
 
     from sparsebert.model.sources import model_folder
     from sparsebert.tasks.loading import data_folder, load_rows
-    from sparsebert.tasks.metrics import scores
     from sparsebert.tasks.objective import main_score
+    from sparsebert.tasks.scoring.metrics import scores
     from sparsebert.tasks.table import find_task
 
     task, clock = find_task(config.task), time.process_time()

@@ -16,8 +16,8 @@ from sparsebert.errors import SparseBertError
 from sparsebert.files import SEAL_KEY, canonical_json, read_json, sha256
 from sparsebert.patterns import Pattern, star
 from sparsebert.tasks.builtin import write_builtin
+from sparsebert.tasks.files.reading import read_file
 from sparsebert.tasks.folder import open_settings
-from sparsebert.tasks.reading import read_file
 from sparsebert.tasks.table import TASKS
 from sparsebert.text import TokenStore
 from sparsebert.text.blocks import Block

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsebert.batches.pairs import draw_pair, kept, truncate
-from sparsebert.batches.places import Places
+from sparsebert.batches.sentence_places import SentencePlaces
 from sparsebert.errors import CorpusError
 from sparsebert.text import TokenStore
 from tests.batches.conftest import handmade_store
@@ -18,7 +18,7 @@ DOCUMENTS = [[[10 * number + sentence] * (sentence + 1) for sentence in range(5)
 
 
 def _pairs(store: TokenStore, length: int, count: int = 300) -> list[tuple[list[int], list[int], bool]]:
-    places = Places(store, "train")
+    places = SentencePlaces(store, "train")
     drawn = [draw_pair(places, length, np.random.default_rng(number)) for number in range(count)]
     return [(pair.first.tolist(), pair.second.tolist(), pair.is_random) for pair in drawn]
 
@@ -42,7 +42,7 @@ def test_a_random_pair_is_never_of_one_document(tmp_path: Path) -> None:
 
 
 def test_every_place_points_to_the_sentence_of_its_token(tmp_path: Path) -> None:
-    places = Places(handmade_store(tmp_path, DOCUMENTS), "train")
+    places = SentencePlaces(handmade_store(tmp_path, DOCUMENTS), "train")
     tokens = [token for document in DOCUMENTS for sentence in document for token in sentence]
     assert places.num_tokens == len(tokens)
     for position, token in enumerate(tokens):
@@ -54,7 +54,7 @@ def test_every_place_points_to_the_sentence_of_its_token(tmp_path: Path) -> None
 def test_held_out_and_training_documents_never_meet(tmp_path: Path) -> None:
     hashes = [2**63 + number if number % 2 else number for number in range(6)]
     store = handmade_store(tmp_path, DOCUMENTS, hashes)
-    held_out = Places(store, "held_out")
+    held_out = SentencePlaces(store, "held_out")
     assert {
         int(held_out.at(position).shard.sentence(held_out.at(position).sentence)[0]) // 10 for position in range(45)
     } == {1, 3, 5}
@@ -78,7 +78,7 @@ def test_a_copy_of_a_document_is_no_random_next(tmp_path: Path) -> None:
 
 def test_one_document_is_too_few(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"held-out part .* has 0 documents"):
-        Places(handmade_store(tmp_path, DOCUMENTS), "held_out")
+        SentencePlaces(handmade_store(tmp_path, DOCUMENTS), "held_out")
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(2, 60))

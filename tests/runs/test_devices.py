@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sparsebert.runs import FinetuneRun, ImportanceRun, SearchRun, TaskSearchRun
+from sparsebert.tasks.files.reading import read_rows
 from sparsebert.tasks.prediction import Predictor
-from sparsebert.tasks.reading import read_rows
 from tests.attention.interpreter import interpreted, needs_triton
 from tests.training.pretend_gpu import GPU, pretended_gpu
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from sparsebert.runs import FinetuneRun
-from sparsebert.tasks.builtin import builtin_rows, write_squad
-from sparsebert.tasks.rows import Answer, QuestionRow
+from sparsebert.tasks.builtin import builtin_rows
+from sparsebert.tasks.builtin.writing import write_squad
+from sparsebert.tasks.files.rows import Answer, QuestionRow
 from sparsebert.tasks.table import find_task
 
 

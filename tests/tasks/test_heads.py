@@ -6,7 +6,7 @@ import torch
 
 from sparsebert import patterns
 from sparsebert.model import load_model
-from sparsebert.tasks.features import Batch, Sequences
+from sparsebert.tasks.encoding.sequences import Batch, Sequences
 from sparsebert.tasks.heads import item_losses, run_head
 from tests.training.families import CONFIGS, WORDS, small_model
 

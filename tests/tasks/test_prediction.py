@@ -11,10 +11,10 @@ import pytest
 import sparsebert
 from sparsebert.errors import FileError, TaskError
 from sparsebert.files import read_json, write_json
-from sparsebert.tasks.inputs import read_inputs, read_lines
+from sparsebert.tasks.files.reading import read_rows
+from sparsebert.tasks.files.rows import QuestionRow, TextRow
+from sparsebert.tasks.files.rows_to_predict import read_inputs, read_lines
 from sparsebert.tasks.prediction import Predictor
-from sparsebert.tasks.reading import read_rows
-from sparsebert.tasks.rows import QuestionRow, TextRow
 from sparsebert.tasks.submission import PLACEHOLDERS, write_submission
 from sparsebert.tasks.table import TASKS, find_task
 

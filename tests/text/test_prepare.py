@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from sparsebert.errors import ConfigError, CorpusError, MissingExtraError, ModelError
-from sparsebert.text import Progress, TokenStore, blocks, load_tokenizer, prepare_corpus
+from sparsebert.text import PrepareProgress, TokenStore, blocks, load_tokenizer, prepare_corpus
 from tests.text.conftest import PLAIN, Prepare, tree
 
 SMALL_BLOCKS = 20_000  # bytes; the built-in text then has about a dozen
@@ -53,7 +53,7 @@ def test_one_worker_two_workers_and_a_kill_give_the_same_bytes(tmp_path: Path, m
         TokenStore.open(tmp_path / "killed")
     times = {path: path.stat().st_mtime_ns for path in left}
 
-    seen: list[Progress] = []
+    seen: list[PrepareProgress] = []
     _prepare(tmp_path / "killed", model_folder, workers=1, progress=seen.append)
     assert tree(tmp_path / "killed") == expected
     assert seen[-1].reused >= 3
@@ -79,7 +79,7 @@ def test_a_damaged_shard_of_an_unfinished_run_is_made_again(tmp_path: Path, mode
     shard = out / "shards" / "00002.safetensors"
     shard.write_bytes(shard.read_bytes()[:-1] + b"?")
     (out / "shards" / ".00003.safetensors.x.part").write_bytes(b"half")
-    seen: list[Progress] = []
+    seen: list[PrepareProgress] = []
     _prepare(out, model_folder, workers=1, progress=seen.append)
     assert tree(out) == expected
     assert seen[-1].reused == seen[-1].shards - 1
@@ -127,7 +127,7 @@ def test_a_folder_with_something_else_is_left_alone(prepare: Prepare, tmp_path: 
 
 
 def test_two_runs_cannot_write_to_one_folder(prepare: Prepare, tmp_path: Path, model_folder: str) -> None:
-    def second(_: Progress) -> None:
+    def second(_: PrepareProgress) -> None:
         with pytest.raises(CorpusError, match="another run is writing"):
             _prepare(tmp_path / "corpus", model_folder)
 
@@ -135,7 +135,7 @@ def test_two_runs_cannot_write_to_one_folder(prepare: Prepare, tmp_path: Path, m
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(prepare: Prepare, tmp_path: Path) -> None:
-    def append(_: Progress) -> None:
+    def append(_: PrepareProgress) -> None:
         (tmp_path / "a.txt").write_bytes(PLAIN + b"more\n")
 
     with pytest.raises(CorpusError, match="has changed while it was read"):

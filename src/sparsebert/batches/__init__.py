@@ -1,6 +1,6 @@
 """Token ids -> tensors: sentence pairs, corruption, collation. Batch k can be made without the batches before it.
 
-places ─> pairs ─> corruption ─> pretraining
+sentence places ─> pairs ─> corruption ─> pretraining
 """
 
 from sparsebert.batches.corruption import max_predictions

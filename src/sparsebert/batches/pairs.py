@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt
 from numpy import ndarray
 
-from sparsebert.batches.places import Places
+from sparsebert.batches.sentence_places import SentencePlaces
 
 SHORT_ROWS = 0.1  # share of the rows that aim at fewer tokens than fit
 RANDOM_NEXT = 0.5  # share of the rows whose B is from another document
@@ -29,7 +29,7 @@ class Pair:
     documents: tuple[tuple[int, int], tuple[int, int]]  # (shard, document) of each segment
 
 
-def draw_pair(places: Places, length: int, draw: np.random.Generator) -> Pair:
+def draw_pair(places: SentencePlaces, length: int, draw: np.random.Generator) -> Pair:
     """One pair for a row of `length` tokens."""
     room = length - NUM_SPECIAL
     target = int(draw.integers(2, room + 1)) if draw.random() < SHORT_ROWS else room

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sparsebert.batches.corruption import Corruption, max_predictions
 from sparsebert.batches.pairs import NUM_SPECIAL, Pair, draw_pair
-from sparsebert.batches.places import Places
+from sparsebert.batches.sentence_places import SentencePlaces
 from sparsebert.draws import generator
 from sparsebert.errors import ConfigError
 from sparsebert.text import SPLITS, Split, TokenStore
@@ -31,7 +31,7 @@ class PretrainingBatch:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _CorruptedRow:
     tokens: Int64[ndarray, " tokens"]
     corrupted: Int64[ndarray, " tokens"]
     positions: Int64[ndarray, " predicted"]
@@ -62,7 +62,7 @@ class PretrainingBatches:
         self.store, self.length, self.seed, self.split = store, length, seed, split
         self.num_rows = batch_size // ranks
         self.first_row = rank * self.num_rows
-        self._places = Places(store, split)
+        self._places = SentencePlaces(store, split)
         self._corruption = Corruption.of(store, whole_words=whole_words)
         self._limit = max_predictions(length)
 
@@ -76,15 +76,15 @@ class PretrainingBatches:
             raise ConfigError(f"step {step} does not exist; steps count from 0")
         return self._collate([self._row(step, self.first_row + row) for row in range(self.num_rows)])
 
-    def _row(self, step: int, row: int) -> _Row:
+    def _row(self, step: int, row: int) -> _CorruptedRow:
         pair = self.pair(step, row)
         special = self.store.special
         tokens = np.concatenate([[special.cls], pair.first, [special.sep], pair.second, [special.sep]]).astype(np.int64)
         draw = generator(self.seed, f"corruption/{self.split}", step, row)
         corrupted, positions = self._corruption.apply(tokens, self._limit, draw)
-        return _Row(tokens, corrupted, positions, len(pair.first) + 2, pair.is_random)
+        return _CorruptedRow(tokens, corrupted, positions, len(pair.first) + 2, pair.is_random)
 
-    def _collate(self, rows: list[_Row]) -> PretrainingBatch:
+    def _collate(self, rows: list[_CorruptedRow]) -> PretrainingBatch:
         shape = (len(rows), self.length)
         input_ids = np.full(shape, self.store.special.pad, dtype=np.int64)
         token_type_ids = np.zeros(shape, dtype=np.int64)

@@ -125,15 +125,15 @@ def _check(task: str, data: str, json: bool) -> None:
     from tempfile import TemporaryDirectory
 
     from sparsebert.files import canonical_json
+    from sparsebert.tasks.files.checking import check_data
     from sparsebert.tasks.loading import data_folder
-    from sparsebert.tasks.reading import check_data
     from sparsebert.tasks.table import find_task
 
     with TemporaryDirectory() as folder:
         reports = check_data(find_task(task), data_folder(data, Path(folder)))
     for report in reports:
         if json:
-            typer.echo(canonical_json(report.as_dict()))
+            typer.echo(canonical_json(vars(report)))
             continue
         labels = ", ".join(f"{name}: {count:,}" for name, count in report.labels.items())
         typer.echo(f"{report.path}: {report.num_rows:,} rows" + (f" ({labels})" if labels else ""))

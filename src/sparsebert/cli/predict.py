@@ -41,7 +41,7 @@ def predict(
     """
     from sparsebert.cli.options import require_file
     from sparsebert.files import write_atomic
-    from sparsebert.tasks.inputs import read_inputs
+    from sparsebert.tasks.files.rows_to_predict import read_inputs
     from sparsebert.tasks.prediction import Predictor
 
     if score and file is None:
@@ -60,7 +60,7 @@ def predict(
 
 
 def _predictions(predictor: "Predictor", file: Path | None) -> Iterator[str]:
-    from sparsebert.tasks.inputs import read_inputs, read_lines
+    from sparsebert.tasks.files.rows_to_predict import read_inputs, read_lines
 
     stdin = read_lines(sys.stdin.buffer, predictor.task, Path("<stdin>"))
     rows = stdin if file is None else read_inputs(file, predictor.task)

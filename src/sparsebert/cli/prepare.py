@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from sparsebert.text import Progress, TokenStore
+    from sparsebert.text import PrepareProgress, TokenStore
 
 
 def prepare(
@@ -57,7 +57,7 @@ def prepare(
     from sparsebert.text import prepare_corpus
 
     console = Console(stderr=True)
-    with _Report(console) as report:
+    with _ProgressDisplay(console) as display:
         store = prepare_corpus(
             files,
             out,
@@ -67,7 +67,7 @@ def prepare(
             skip_bad_lines=skip_bad_lines,
             held_out=held_out,
             seed=seed,
-            progress=report.update,
+            progress=display.update,
         )
     typer.echo("\n".join(summary(store)))
 
@@ -84,7 +84,7 @@ def summary(store: "TokenStore") -> list[str]:
     return [*lines, f"note: {repeated:,} documents repeat the text of another one"] if repeated else lines
 
 
-class _Report:
+class _ProgressDisplay:
     """A progress bar on a terminal; a quiet line at each tenth elsewhere."""
 
     def __init__(self, console: Console) -> None:
@@ -96,14 +96,14 @@ class _Report:
         self._console = console
         self._tenths = 0
 
-    def __enter__(self) -> "_Report":
+    def __enter__(self) -> "_ProgressDisplay":
         self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def update(self, progress: "Progress") -> None:
+    def update(self, progress: "PrepareProgress") -> None:
         reused = f", {progress.reused:,} shards taken over" if progress.reused else ""
         text = f"{progress.tokens:,} tokens{reused}"
         self._bar.update(self._task, total=progress.total, completed=progress.position, description=text)

@@ -13,12 +13,12 @@ from sparsebert.model.heads import give_pattern, pattern_of
 from sparsebert.patterns import Pattern
 from sparsebert.runs.run import Prepared, RunSettings
 from sparsebert.tasks.config import FinetuneConfig
-from sparsebert.tasks.fitting import pattern_for
+from sparsebert.tasks.encoding.encoded_rows import make_items
 from sparsebert.tasks.folder import TaskFolder
-from sparsebert.tasks.items import make_items
 from sparsebert.tasks.loading import data_folder, fingerprint, load_rows, load_task_model, tokenizer_for
 from sparsebert.tasks.objective import TaskObjective
 from sparsebert.tasks.table import find_task
+from sparsebert.tasks.task_pattern import pattern_for
 from sparsebert.text import vocabulary_hash
 from sparsebert.training import FitConfig, Objective
 from sparsebert.training.starting_points import shape_of, source_of

@@ -129,7 +129,7 @@ def _vocab_size(scale: Scale, corpus: Path | None) -> int:
 
 def task_hash(name: str, data: Path) -> str:
     """sha256 over the files that a task's runs read."""
-    from sparsebert.tasks.reading import part_path
+    from sparsebert.tasks.files.reading import part_path
     from sparsebert.tasks.table import find_task
 
     task = find_task(name)

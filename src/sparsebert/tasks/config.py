@@ -5,8 +5,8 @@ from typing import Any, Self
 
 from sparsebert.errors import ConfigError
 from sparsebert.settings import Count, Natural, NotNegative, Positive, Share, check
-from sparsebert.tasks.fitting import Anchoring
 from sparsebert.tasks.table import WARMUP, find_task
+from sparsebert.tasks.task_pattern import Anchoring
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from sparsebert.model.heads import segments
-from sparsebert.tasks.features import Batch
+from sparsebert.tasks.encoding.sequences import Batch
 from sparsebert.tasks.table import Kind
 
 

@@ -1,6 +1,6 @@
 """What a task's run needs before training: rows, a tokenizer, a model with the task's head, and a hash of the files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ from sparsebert.files import canonical_json, sha256, sha256_of_file
 from sparsebert.model import load_model
 from sparsebert.tasks.builtin import BUILTIN, write_builtin
 from sparsebert.tasks.config import FinetuneConfig
-from sparsebert.tasks.reading import HUB, has_part, part_path, read_rows, subset
-from sparsebert.tasks.rows import ChoiceRow, QuestionRow, Row
+from sparsebert.tasks.files.reading import HUB, Split, has_part, part_path, read_rows, subset
+from sparsebert.tasks.files.rows import Row
 from sparsebert.tasks.table import Task
 from sparsebert.text import load_tokenizer, train_tokenizer
 
@@ -25,34 +25,21 @@ def data_folder(data: str, out: Path) -> str:
 
 def load_rows(config: FinetuneConfig, task: Task, data: str) -> tuple[list[Row], dict[str, list[Row]]]:
     """Training rows, and dev rows by section, as many as were asked for."""
-    skip = config.skip_bad_rows
-    train = subset(read_rows(task, data, "train", skip_bad_rows=skip), config.max_rows, config.subset_seed)
+
+    def read(split: Split, most: int | None, section: str = "") -> list[Row]:
+        rows = read_rows(task, data, split, section, skip_bad_rows=config.skip_bad_rows)
+        return subset(rows, most, config.subset_seed)
+
     sections = [section for section in task.dev if has_part(task, data, "dev", section)] or list(task.dev)
-    dev = {
-        section: subset(
-            read_rows(task, data, "dev", section, skip_bad_rows=skip), config.max_dev_rows, config.subset_seed
-        )
-        for section in sections
-    }
-    return train, dev
+    train = read("train", config.max_rows)
+    return train, {section: read("dev", config.max_dev_rows, section) for section in sections}
 
 
 def tokenizer_for(model: str, train: Sequence[Row]) -> Tokenizer:
     """The model's own; from scratch, one trained on the texts of the training rows."""
     if not model.startswith("scratch:"):
         return load_tokenizer(model)
-    return train_tokenizer(lambda: _texts(train), _SCRATCH_VOCABULARY)
-
-
-def _texts(rows: Sequence[Row]) -> Iterator[str]:
-    for row in rows:
-        if isinstance(row, QuestionRow):
-            yield from (row.question, row.context)
-        elif isinstance(row, ChoiceRow):
-            yield from (row.context, row.start, *row.endings)
-        else:
-            yield row.first
-            yield row.second or ""
+    return train_tokenizer(lambda: (text for row in train for text in row.texts), _SCRATCH_VOCABULARY)
 
 
 def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) -> Any:

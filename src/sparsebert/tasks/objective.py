@@ -13,11 +13,11 @@ from torch import Tensor
 
 from sparsebert.errors import TaskError
 from sparsebert.model.heads import pattern_of
-from sparsebert.tasks.evaluation import evaluate_items
+from sparsebert.tasks.encoding.batch_order import BatchOrder
+from sparsebert.tasks.encoding.encoded_rows import Items
 from sparsebert.tasks.folder import TaskFolder
 from sparsebert.tasks.heads import item_losses, run_head
-from sparsebert.tasks.items import Items
-from sparsebert.tasks.order import BatchOrder
+from sparsebert.tasks.scoring.evaluation import evaluate_items
 from sparsebert.tasks.table import Task
 from sparsebert.training import Losses, Objective, weight_groups
 

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float
 
 from sparsebert.model import load_model
-from sparsebert.tasks.evaluation import evaluate_items, item_scores, predicted_labels, predicted_spans
+from sparsebert.tasks.encoding.encoded_rows import Items, make_items
+from sparsebert.tasks.files.rows import ChoiceRow, Row
 from sparsebert.tasks.folder import model_folder_of, open_settings, open_tokenizer
-from sparsebert.tasks.items import Items, make_items
-from sparsebert.tasks.rows import ChoiceRow, Row
-from sparsebert.tasks.spans import SpanPrediction
+from sparsebert.tasks.scoring.evaluation import evaluate_items, item_scores, predicted_labels, predicted_spans
+from sparsebert.tasks.scoring.spans import SpanPrediction
 from sparsebert.tasks.table import find_task
 from sparsebert.training.launch import this_device
 
@@ -42,14 +42,13 @@ class Predictor:
         """The task's metrics over labelled rows, in points."""
         return evaluate_items(self.model, self.task, self.items(rows))
 
-    def labels(self, rows: Sequence[Row]) -> list[int | float | str]:
-        """What a submission holds: a class, a score from 0 to 5, or the text of an answer."""
+    def labels(self, rows: Sequence[Row]) -> list[str]:
+        """What a submission holds: a class, a score from 0 to 5, or the text of an answer, as the files spell it."""
         items = self.items(rows)
         found = item_scores(self.model, self.task, items)
         if self.task.kind == "span":
             return [one.text(self._threshold()) for one in predicted_spans(items, found)]
-        labels: list[int | float | str] = predicted_labels(self.task, found).tolist()
-        return labels
+        return [self.task.spelled(label) for label in predicted_labels(self.task, found).tolist()]
 
     def predict(self, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
         """One JSON object a row, in their order; reads no further ahead than it must."""

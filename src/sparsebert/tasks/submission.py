@@ -8,11 +8,10 @@ from pathlib import Path
 
 from sparsebert.errors import TaskError
 from sparsebert.files import canonical_json, write_atomic
+from sparsebert.tasks.files.reading import has_part, read_rows
 from sparsebert.tasks.folder import open_settings
 from sparsebert.tasks.prediction import Predictor
-from sparsebert.tasks.reading import has_part, read_rows
-from sparsebert.tasks.rows import Row
-from sparsebert.tasks.table import GLUE, TASKS, Task
+from sparsebert.tasks.table import GLUE, TASKS
 
 # The server refuses a zip without these two; the paper reports neither, so every row gets the same label.
 PLACEHOLDERS = {"WNLI.tsv": ("0", 146), "AX.tsv": ("entailment", 1104)}
@@ -54,12 +53,9 @@ def _glue(
     for run in runs:
         predictor = Predictor(run)
         for section, name in predictor.task.submission.items():
-            rows, note = rows_to_submit(predictor.task, data, section, max_rows)
-            labels = predictor.labels(rows)
-            files[name] = [
-                f"{row.id}\t{spelled(predictor.task, label)}" for row, label in zip(rows, labels, strict=True)
-            ]
-            notes += [note] if note else []
+            predicted, note = _predicted(predictor, data, section, max_rows)
+            files[name] = [f"{number}\t{label}" for number, label in predicted]
+            notes += note
     for name, (label, count) in PLACEHOLDERS.items():
         files[name] = [f"{index}\t{label}" for index in range(count)]
     missing = [TASKS[name].title for name in GLUE if name not in names]
@@ -71,29 +67,25 @@ def _glue(
 
 def _single(run: str | Path, data: str | Path, out: Path, max_rows: int | None) -> Submission:
     predictor = Predictor(run)
-    rows, note = rows_to_submit(predictor.task, data, "", max_rows)
-    labels = predictor.labels(rows)
+    predicted, note = _predicted(predictor, data, "", max_rows)
     if predictor.task.kind == "span":
-        text = canonical_json({row.id: label for row, label in zip(rows, labels, strict=True)}) + "\n"
+        text = canonical_json(dict(predicted)) + "\n"
     else:
-        text = "\n".join(["id,pred", *(f"{row.id},{label}" for row, label in zip(rows, labels, strict=True))]) + "\n"
+        text = "\n".join(["id,pred", *(f"{number},{label}" for number, label in predicted)]) + "\n"
     write_atomic(out, text.encode())
-    return Submission(out, {out.name: len(rows)}, (note,) if note else ())
+    return Submission(out, {out.name: len(predicted)}, tuple(note))
 
 
-def rows_to_submit(
-    task: Task, data: str | Path, section: str, max_rows: int | None = None
-) -> tuple[list[Row], str | None]:
-    """Test rows; where their file is absent dev rows, with a note that says so."""
+def _predicted(
+    predictor: Predictor, data: str | Path, section: str, max_rows: int | None
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Labels by the numbers of the test rows; where their file is absent of the dev rows, with a note that says so."""
+    task = predictor.task
     has_test = has_part(task, data, "test", section)
     rows = read_rows(task, data, "test" if has_test else "dev", section)[:max_rows]
     where = f"{task.title} {section}".strip()
-    return rows, None if has_test else f"{where}: no test file, predicted {len(rows)} dev rows, labels unseen"
-
-
-def spelled(task: Task, label: int | float | str) -> str:
-    """A prediction as the server reads it."""
-    return f"{label:.3f}" if task.kind == "regression" else task.labels[int(label)]
+    note = [] if has_test else [f"{where}: no test file, predicted {len(rows)} dev rows, labels unseen"]
+    return list(zip((row.id for row in rows), predictor.labels(rows), strict=True)), note
 
 
 def _zipped(texts: dict[str, str]) -> bytes:

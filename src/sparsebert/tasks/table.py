@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from sparsebert.errors import TaskError
 
@@ -13,6 +13,7 @@ Format = Literal["tsv", "csv", "json"]
 LEARNING_RATES = (2e-5, 1e-5, 1.5e-5, 3e-5, 4e-5, 5e-5)
 WEIGHT_DECAYS = (0.1, 0.01)
 WARMUP = 0.1  # share of the steps
+NUM_ENDINGS = 4  # to choose from, in SWAG
 SCORE_RANGE = (0.0, 5.0)  # of STS-B; the paper says 1 to 5, the files 0 to 5
 
 
@@ -67,6 +68,10 @@ class Task:
             return "multiple_choice"
         return "question_answering" if self.kind == "span" else "sequence_classification"
 
+    def spelled(self, label: int | float) -> str:
+        """A class or a score as the task's files spell it."""
+        return f"{label:.3f}" if self.kind == "regression" else self.labels[int(label)]
+
     def label_name(self, label: int) -> str:
         """The class as people say it: what predictions and the model's configuration show."""
         spelling = self.labels[label]
@@ -74,198 +79,138 @@ class Task:
 
 
 _PAIR = ("sentence1", "sentence2")
+_QUESTIONS = ("question1", "question2")
 _TWO_WAY = ("entailment", "not_entailment")
 _MNLI = (
     *("index", "promptID", "pairID", "genre"),
     *("sentence1_binary_parse", "sentence2_binary_parse", "sentence1_parse", "sentence2_parse"),
     *_PAIR,
 )
-_MNLI_DEV = (*_MNLI, "label1", "label2", "label3", "label4", "label5", "gold_label")
 _STSB = ("index", "genre", "filename", "year", "old_index", "source1", "source2", *_PAIR)
 _MRPC = ("#1 ID", "#2 ID", "#1 String", "#2 String")
-_COLA = ("source", "label", "annotation", "sentence")
 _SWAG = (
     *("", "video-id", "fold-ind", "startphrase", "sent1", "sent2", "gold-source"),
-    *("ending0", "ending1", "ending2", "ending3"),
+    *(f"ending{index}" for index in range(NUM_ENDINGS)),
 )
 
 
-def _glue_folders(title: str) -> tuple[str, ...]:
-    return (f"glue/{title}", f"GLUE/{title}", title, "")
-
-
-def _both(columns: tuple[str, ...]) -> tuple[File, dict[str, File]]:
-    """Train and dev files of one layout."""
-    return File("train.tsv", columns), {"": File("dev.tsv", columns)}
-
-
-def _test(*columns: str) -> dict[str, File]:
-    return {"": File("test.tsv", columns, labelled=False)}
-
-
-def _glue() -> list[Task]:
-    sst2_train, sst2_dev = _both(("sentence", "label"))
-    mrpc_train, mrpc_dev = _both(("Quality", *_MRPC))
-    stsb_train, stsb_dev = _both((*_STSB, "score"))
-    qqp_train, qqp_dev = _both(("id", "qid1", "qid2", "question1", "question2", "is_duplicate"))
-    qnli_train, qnli_dev = _both(("index", "question", "sentence", "label"))
-    rte_train, rte_dev = _both(("index", *_PAIR, "label"))
-    return [
-        Task(
-            "mnli",
-            "MNLI",
-            "classification",
-            ("accuracy",),
-            File("train.tsv", (*_MNLI, "label1", "gold_label")),
-            {
-                "matched": File("dev_matched.tsv", _MNLI_DEV),
-                "mismatched": File("dev_mismatched.tsv", _MNLI_DEV),
-            },
-            {
-                "matched": File("test_matched.tsv", _MNLI, labelled=False),
-                "mismatched": File("test_mismatched.tsv", _MNLI, labelled=False),
-            },
-            {"matched": "MNLI-m.tsv", "mismatched": "MNLI-mm.tsv"},
-            _glue_folders("MNLI"),
-            text=_PAIR,
-            label="gold_label",
-            id="index",
-            labels=("contradiction", "entailment", "neutral"),
-            hub=("nyu-mll/glue", "mnli"),
-        ),
-        Task(
-            "qqp",
-            "QQP",
-            "classification",
-            ("f1", "accuracy"),
-            qqp_train,
-            qqp_dev,
-            _test("id", "question1", "question2"),
-            {"": "QQP.tsv"},
-            _glue_folders("QQP"),
-            text=("question1", "question2"),
-            label="is_duplicate",
-            id="id",
-            labels=("0", "1"),
-            names={"0": "not_duplicate", "1": "duplicate"},
-            hub=("nyu-mll/glue", "qqp"),
-        ),
-        Task(
-            "qnli",
-            "QNLI",
-            "classification",
-            ("accuracy",),
-            qnli_train,
-            qnli_dev,
-            _test("index", "question", "sentence"),
-            {"": "QNLI.tsv"},
-            _glue_folders("QNLI"),
-            text=("question", "sentence"),
-            label="label",
-            id="index",
-            labels=_TWO_WAY,
-            hub=("nyu-mll/glue", "qnli"),
-        ),
-        Task(
-            "sst2",
-            "SST-2",
-            "classification",
-            ("accuracy",),
-            sst2_train,
-            sst2_dev,
-            _test("index", "sentence"),
-            {"": "SST-2.tsv"},
-            _glue_folders("SST-2"),
-            text=("sentence",),
-            label="label",
-            labels=("0", "1"),
-            names={"0": "negative", "1": "positive"},
-            hub=("nyu-mll/glue", "sst2"),
-        ),
-        Task(
-            "cola",
-            "CoLA",
-            "classification",
-            ("matthews", "accuracy"),
-            File("train.tsv", _COLA, header=False),
-            {"": File("dev.tsv", _COLA, header=False)},
-            _test("index", "sentence"),
-            {"": "CoLA.tsv"},
-            _glue_folders("CoLA"),
-            text=("sentence",),
-            label="label",
-            labels=("0", "1"),
-            names={"0": "unacceptable", "1": "acceptable"},
-            hub=("nyu-mll/glue", "cola"),
-        ),
-        Task(
-            "stsb",
-            "STS-B",
-            "regression",
-            ("spearman", "pearson"),
-            stsb_train,
-            stsb_dev,
-            _test(*_STSB),
-            {"": "STS-B.tsv"},
-            _glue_folders("STS-B"),
-            text=_PAIR,
-            label="score",
-            id="index",
-            hub=("nyu-mll/glue", "stsb"),
-        ),
-        Task(
-            "mrpc",
-            "MRPC",
-            "classification",
-            ("f1", "accuracy"),
-            mrpc_train,
-            mrpc_dev,
-            _test("index", *_MRPC),
-            {"": "MRPC.tsv"},
-            _glue_folders("MRPC"),
-            text=("#1 String", "#2 String"),
-            label="Quality",
-            labels=("0", "1"),
-            names={"0": "not_equivalent", "1": "equivalent"},
-            hub=("nyu-mll/glue", "mrpc"),
-        ),
-        Task(
-            "rte",
-            "RTE",
-            "classification",
-            ("accuracy",),
-            rte_train,
-            rte_dev,
-            _test("index", *_PAIR),
-            {"": "RTE.tsv"},
-            _glue_folders("RTE"),
-            text=_PAIR,
-            label="label",
-            id="index",
-            labels=_TWO_WAY,
-            hub=("nyu-mll/glue", "rte"),
-        ),
-    ]
-
-
-def _swag() -> Task:
+def _glue(
+    title: str,
+    *,
+    train: tuple[str, ...],  # columns of that file
+    dev: tuple[str, ...] | None = None,  # where they are not those of train
+    test: tuple[str, ...],
+    header: bool = True,  # of files with labels
+    submission: Mapping[str, str] | None = None,
+    **others: Any,
+) -> Task:
+    """A task of GLUE, whose files and folders are called alike; others: fields that are the task's own."""
+    name, parts = title.lower().replace("-", ""), submission or {"": f"{title}.tsv"}
+    end = {part: f"_{part}.tsv" if part else ".tsv" for part in parts}
+    usual: dict[str, Any] = {"kind": "classification", "metrics": ("accuracy",), "label": "label"}
     return Task(
-        "swag",
-        "SWAG",
-        "choice",
-        ("accuracy",),
-        File("train.csv", (*_SWAG, "label")),
-        {"": File("val.csv", (*_SWAG, "label"))},
-        {"": File("test.csv", _SWAG, labelled=False)},
-        {"": "SWAG.csv"},
-        ("swag", "SWAG", ""),
-        format="csv",
-        label="label",
-        id="",
-        labels=("0", "1", "2", "3"),
-        batch_size=16,
-        hub=("allenai/swag", "regular"),
+        name=name,
+        title=title,
+        train=File("train.tsv", train, header),
+        dev={part: File(f"dev{end[part]}", dev or train, header) for part in parts},
+        test={part: File(f"test{end[part]}", test, labelled=False) for part in parts},
+        submission=parts,
+        folders=(f"glue/{title}", f"GLUE/{title}", title, ""),
+        hub=("nyu-mll/glue", name),
+        **(usual | others),
     )
+
+
+def _binary(zero: str, one: str) -> dict[str, Any]:
+    """Labels that the files spell 0 and 1."""
+    return {"labels": ("0", "1"), "names": {"0": zero, "1": one}}
+
+
+_GLUE = (
+    _glue(
+        "MNLI",
+        train=(*_MNLI, "label1", "gold_label"),
+        dev=(*_MNLI, "label1", "label2", "label3", "label4", "label5", "gold_label"),
+        test=_MNLI,
+        submission={"matched": "MNLI-m.tsv", "mismatched": "MNLI-mm.tsv"},
+        text=_PAIR,
+        label="gold_label",
+        id="index",
+        labels=("contradiction", "entailment", "neutral"),
+    ),
+    _glue(
+        "QQP",
+        metrics=("f1", "accuracy"),
+        train=("id", "qid1", "qid2", *_QUESTIONS, "is_duplicate"),
+        test=("id", *_QUESTIONS),
+        text=_QUESTIONS,
+        label="is_duplicate",
+        id="id",
+        **_binary("not_duplicate", "duplicate"),
+    ),
+    _glue(
+        "QNLI",
+        train=("index", "question", "sentence", "label"),
+        test=("index", "question", "sentence"),
+        text=("question", "sentence"),
+        id="index",
+        labels=_TWO_WAY,
+    ),
+    _glue(
+        "SST-2",
+        train=("sentence", "label"),
+        test=("index", "sentence"),
+        text=("sentence",),
+        **_binary("negative", "positive"),
+    ),
+    _glue(
+        "CoLA",
+        metrics=("matthews", "accuracy"),
+        train=("source", "label", "annotation", "sentence"),
+        header=False,
+        test=("index", "sentence"),
+        text=("sentence",),
+        **_binary("unacceptable", "acceptable"),
+    ),
+    _glue(
+        "STS-B",
+        kind="regression",
+        metrics=("spearman", "pearson"),
+        train=(*_STSB, "score"),
+        test=_STSB,
+        text=_PAIR,
+        label="score",
+        id="index",
+    ),
+    _glue(
+        "MRPC",
+        metrics=("f1", "accuracy"),
+        train=("Quality", *_MRPC),
+        test=("index", *_MRPC),
+        text=("#1 String", "#2 String"),
+        label="Quality",
+        **_binary("not_equivalent", "equivalent"),
+    ),
+    _glue("RTE", train=("index", *_PAIR, "label"), test=("index", *_PAIR), text=_PAIR, id="index", labels=_TWO_WAY),
+)
+
+_SWAG_TASK = Task(
+    "swag",
+    "SWAG",
+    "choice",
+    ("accuracy",),
+    File("train.csv", (*_SWAG, "label")),
+    {"": File("val.csv", (*_SWAG, "label"))},
+    {"": File("test.csv", _SWAG, labelled=False)},
+    {"": "SWAG.csv"},
+    ("swag", "SWAG", ""),
+    format="csv",
+    label="label",
+    id="",
+    labels=tuple(str(index) for index in range(NUM_ENDINGS)),
+    batch_size=16,
+    hub=("allenai/swag", "regular"),
+)
 
 
 def _squad(version: str, *, batch_size: int, num_epochs: int, with_no_answer: bool) -> Task:
@@ -294,13 +239,13 @@ def _squad(version: str, *, batch_size: int, num_epochs: int, with_no_answer: bo
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        *_glue(),
-        _swag(),
+        *_GLUE,
+        _SWAG_TASK,
         _squad("1.1", batch_size=32, num_epochs=3, with_no_answer=False),
         _squad("2.0", batch_size=48, num_epochs=2, with_no_answer=True),
     )
 }
-GLUE = tuple(task.name for task in _glue())
+GLUE = tuple(task.name for task in _GLUE)
 
 
 def find_task(name: str) -> Task:

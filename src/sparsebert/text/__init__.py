@@ -4,7 +4,7 @@ sources ─> blocks ─> documents ─> sentences ─> shards ─> store
            (one process reads)    (workers tokenise)     (memory-mapped, checked at first touch)
 """
 
-from sparsebert.text.prepare import Progress, prepare_corpus
+from sparsebert.text.prepare import PrepareProgress, prepare_corpus
 from sparsebert.text.shards import SPLITS, Shard, Split
 from sparsebert.text.store import TokenStore
 from sparsebert.text.vocabulary import (
@@ -21,7 +21,7 @@ __all__ = [
     "CONTINUATION",
     "SPECIAL_TOKENS",
     "SPLITS",
-    "Progress",
+    "PrepareProgress",
     "Shard",
     "SpecialIds",
     "Split",

@@ -43,14 +43,14 @@ from sparsebert.text.vocabulary import (
     train_tokenizer,
     vocabulary_hash,
 )
-from sparsebert.text.workers import ShardReport, Task, make_shards
+from sparsebert.text.workers import BlockToEncode, ShardReport, make_shards
 
 HELD_OUT = 0.01
 HELD_OUT_BUILTIN = 0.1  # the built-in text is so small that a hundredth of its documents is one
 
 
 @dataclass(frozen=True)
-class Progress:
+class PrepareProgress:
     """How far a run has come; `position` and `total` count stored bytes of the inputs (total None: not known)."""
 
     position: int
@@ -70,7 +70,7 @@ def prepare_corpus(
     skip_bad_lines: bool = False,
     held_out: float | None = None,  # share of the documents; HELD_OUT, or HELD_OUT_BUILTIN for built-in text
     seed: int = 0,  # of the split
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[PrepareProgress], None] | None = None,
 ) -> TokenStore:
     """Make a token store from text, or finish one that was begun; a finished one with the same plan is returned.
 
@@ -226,19 +226,19 @@ def _run(
     plan: dict[str, Any],
     tokenizer: Tokenizer,
     workers: int,
-    progress: Callable[[Progress], None],
+    progress: Callable[[PrepareProgress], None],
 ) -> TokenStore:
     skipped: Counter[str] = Counter()
-    tasks = _tasks(sources, plan, sha256_of_file(out / TOKENIZER), skipped)
+    blocks = _blocks(sources, plan, sha256_of_file(out / TOKENIZER), skipped)
     reports: list[ShardReport] = []
     reused = tokens = 0
     total = None if any(source.num_bytes is None for source in sources) else sum(s.num_bytes or 0 for s in sources)
-    for report in make_shards(tasks, out, workers):
+    for report in make_shards(blocks, out, workers):
         reports.append(report)
         skipped.update(report.skipped)
         reused += report.reused
         tokens += report.entry.tokens
-        progress(Progress(report.position, total, len(reports), reused, tokens))
+        progress(PrepareProgress(report.position, total, len(reports), reused, tokens))
     _require_text(reports, sources, skipped)
     _remove_shards_from(out, len(reports))
     for source in sources:
@@ -247,11 +247,13 @@ def _run(
     return TokenStore.open(out)
 
 
-def _tasks(sources: Sequence[Source], plan: dict[str, Any], tokenizer: str, skipped: Counter[str]) -> Iterator[Task]:
+def _blocks(
+    sources: Sequence[Source], plan: dict[str, Any], tokenizer: str, skipped: Counter[str]
+) -> Iterator[BlockToEncode]:
     number = before = 0
     for source in sources:
         for block in cut(source, skip_bad=plan["skip_bad_lines"], skipped=skipped):
-            yield Task(
+            yield BlockToEncode(
                 number=number,
                 block=block,
                 key=_block_key(block, tokenizer, plan["seed"]),

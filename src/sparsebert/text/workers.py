@@ -29,7 +29,7 @@ _WAITING = 2  # blocks handed out per worker: one in work, one ready; more would
 
 
 @dataclass(frozen=True)
-class Task:
+class BlockToEncode:
     """One block, and all that decides its shard besides the tokenizer."""
 
     number: int
@@ -51,23 +51,23 @@ class ShardReport:
     reused: bool
 
 
-def make_shards(tasks: Iterable[Task], out: Path, workers: int) -> Iterator[ShardReport]:
-    """Reports in the order of the tasks, so that the first error in the text is the one that is raised."""
-    tasks = iter(tasks)
-    first = list(islice(tasks, 2))
+def make_shards(blocks: Iterable[BlockToEncode], out: Path, workers: int) -> Iterator[ShardReport]:
+    """Reports in the order of the blocks, so that the first error in the text is the one that is raised."""
+    blocks = iter(blocks)
+    first = list(islice(blocks, 2))
     if len(first) < 2:  # one block is done here: starting a process takes longer
-        yield from (make_shard(task, out, _load(out)) for task in first)
+        yield from (make_shard(one, out, _load(out)) for one in first)
         return
-    yield from _in_processes(chain(first, tasks), out, workers)
+    yield from _in_processes(chain(first, blocks), out, workers)
 
 
-def _in_processes(tasks: Iterator[Task], out: Path, workers: int) -> Iterator[ShardReport]:
+def _in_processes(blocks: Iterator[BlockToEncode], out: Path, workers: int) -> Iterator[ShardReport]:
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of the parent's threads
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(out,))
     waiting: deque[Future[ShardReport]] = deque()
     try:
-        for task in tasks:
-            waiting.append(pool.submit(_work, task))
+        for one in blocks:
+            waiting.append(pool.submit(_work, one))
             if len(waiting) >= _WAITING * workers:
                 yield waiting.popleft().result()
         while waiting:
@@ -81,7 +81,7 @@ def _in_processes(tasks: Iterator[Task], out: Path, workers: int) -> Iterator[Sh
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-class _Worker:
+class _WorkerState:
     """What one worker process keeps between blocks."""
 
     out: Path
@@ -91,7 +91,7 @@ class _Worker:
 def _start(out: Path) -> None:
     # One process a core: threads inside the library would only compete with the other workers.
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    _Worker.out, _Worker.tokenizer = out, _load(out)
+    _WorkerState.out, _WorkerState.tokenizer = out, _load(out)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the parent's answer is enough
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -104,29 +104,29 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(task: Task) -> ShardReport:
-    return make_shard(task, _Worker.out, _Worker.tokenizer)
+def _work(one: BlockToEncode) -> ShardReport:
+    return make_shard(one, _WorkerState.out, _WorkerState.tokenizer)
 
 
 def _load(out: Path) -> Tokenizer:
     return read_tokenizer(read_bytes(out / TOKENIZER), str(out / TOKENIZER))
 
 
-def make_shard(task: Task, out: Path, tokenizer: Tokenizer) -> ShardReport:
+def make_shard(one: BlockToEncode, out: Path, tokenizer: Tokenizer) -> ShardReport:
     """Write the shard of a block, unless the very same one is there already."""
-    path = shard_path(out, task.number)
-    finished = _finished(path, task, tokenizer)
+    path = shard_path(out, one.number)
+    finished = _finished(path, one, tokenizer)
     if finished is not None:
         return finished
-    complaints = Complaints(task.block.source, skip_bad=task.skip_bad)
-    shard = encode_block(task.block, tokenizer, seed=task.seed, complaints=complaints)
+    complaints = Complaints(one.block.source, skip_bad=one.skip_bad)
+    shard = encode_block(one.block, tokenizer, seed=one.seed, complaints=complaints)
     skipped = {reason: count for reason, count in sorted(complaints.skipped.items()) if count}
-    data = seal_tensors(shard.tensors(), {"key": task.key, "skipped": skipped})
+    data = seal_tensors(shard.tensors(), {"key": one.key, "skipped": skipped})
     write_atomic(path, data)
-    return _report(task, shard, skipped, data, reused=False)
+    return _report(one, shard, skipped, data, reused=False)
 
 
-def _finished(path: Path, task: Task, tokenizer: Tokenizer) -> ShardReport | None:
+def _finished(path: Path, one: BlockToEncode, tokenizer: Tokenizer) -> ShardReport | None:
     """The report of a shard that an earlier run wrote, if it is whole and of the same block and plan."""
     if not path.exists():
         return None
@@ -134,15 +134,15 @@ def _finished(path: Path, task: Task, tokenizer: Tokenizer) -> ShardReport | Non
         data = read_bytes(path)
         tensors, about = open_sealed_tensors(data, path)
         skipped: dict[str, int] = about["skipped"]
-        if about["key"] != task.key or (set(skipped) - {WITHOUT_TOKENS} and not task.skip_bad):
+        if about["key"] != one.key or (set(skipped) - {WITHOUT_TOKENS} and not one.skip_bad):
             return None  # of other text; or of text with bad lines, which this run has to complain about
         shard = shard_from_tensors(tensors, tokenizer.get_vocab_size(with_added_tokens=True), str(path))
     except (SparseBertError, KeyError):
         return None  # damaged on disk: it is made again from the text, which is at hand
-    return _report(task, shard, skipped, data, reused=True)
+    return _report(one, shard, skipped, data, reused=True)
 
 
-def _report(task: Task, shard: Shard, skipped: dict[str, int], data: bytes, *, reused: bool) -> ShardReport:
-    entry = ShardEntry(sha256=sha256(data), **shard.counts(task.held_out))
+def _report(one: BlockToEncode, shard: Shard, skipped: dict[str, int], data: bytes, *, reused: bool) -> ShardReport:
+    entry = ShardEntry(sha256=sha256(data), **shard.counts(one.held_out))
     hashes = np.array(shard.hashes)
-    return ShardReport(task.block.source, entry, hashes, skipped, task.position, reused)
+    return ShardReport(one.block.source, entry, hashes, skipped, one.position, reused)

@@ -1,0 +1,1 @@
+"""From the scores of a head to labels, answers and metrics."""
