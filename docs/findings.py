@@ -2,24 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-from sparsebert.report.rendering.markdown import plain
+from sparsebert.report.judging.findings import Finding
+from sparsebert.report.rendering.markdown import findings_table
 
 FINDINGS = Path(__file__).resolve().parent / "results" / "findings.json"
+COLUMNS = ("#", "claim", "effect", "95 % interval", "unit", "seeds", "verdict")
 CLAIMS = range(1, 10)  # what else the paper says in words is in results/evidence.md
 
 
 def findings() -> str:
-    found = {one["number"]: one for one in json.loads(FINDINGS.read_text(encoding="utf-8"))}
-    rows = [_row(found[number]) for number in CLAIMS]
-    return "\n".join(["| | claim | effect | 95 % interval | seeds | verdict |", "|---|---|---|---|---|---|", *rows])
-
-
-def _row(one: dict[str, Any]) -> str:
-    effect = interval = ""
-    if one["effect"] is not None:
-        effect = f"{one['effect']:+.3f} {one['unit']}"
-        interval = f"{one['low']:+.3f} to {one['high']:+.3f}"
-    verdict = f"**{one['verdict']}**" + (f": {plain(one['note'])}" if one["note"] else "")
-    return f"| {one['number']} | {plain(one['statement'])} | {effect} | {interval} | {one['seeds']} | {verdict} |"
+    found = [Finding(**one) for one in json.loads(FINDINGS.read_text(encoding="utf-8"))]
+    return "\n".join(findings_table((one for one in found if one.number in CLAIMS), COLUMNS))

@@ -43,24 +43,14 @@ class CategoryTable:
 
     def as_text(self) -> str:
         """The table as lines of equal width."""
-        head = (
-            f"{'category':<10} {'mean':>7}   {'95 % interval':<17} {'rank':>4} {'entries':>8}   above the diagonal by"
+        return "\n".join(
+            f"{name:<10} {mean:>7}   {interval:<17} {rank:>4} {entries:>8}   {above}".rstrip()
+            for name, mean, interval, rank, entries, above in (_HEAD, *map(_words, self.rows))
         )
-        lines = [
-            f"{row.name:<10} {row.mean:7.4f}   {row.low:.4f} .. {row.high:.4f}  {row.rank:>4} {row.entries:>8}   "
-            f"{_difference(row)}"
-            for row in self.rows
-        ]
-        return "\n".join([head, *lines])
 
     def as_markdown(self) -> str:
-        head = "| category | mean | 95 % interval | rank | entries | above diagonal by |\n|---|---|---|---|---|---|"
-        rows = (
-            f"| {row.name} | {row.mean:.4f} | {row.low:.4f} .. {row.high:.4f} | {row.rank} | {row.entries} "
-            f"| {_difference(row)} |"
-            for row in self.rows
-        )
-        return "\n".join([head, *rows])
+        head, *rows = (f"| {' | '.join(cells)} |" for cells in (_HEAD, *map(_words, self.rows)))
+        return "\n".join([head, "|---" * len(_HEAD) + "|", *rows])
 
     @property
     def diagonal_is_lowest(self) -> bool:
@@ -92,6 +82,14 @@ class CategoryTable:
             f"The diagonal is not the least important here: it ranks {diagonal.rank} of {len(self.rows)}, and "
             f"{lowest.name} is lowest with {lowest.mean:.3f}; the paper's finding does not show in this run."
         )
+
+
+_HEAD = ("category", "mean", "95 % interval", "rank", "entries", "above the diagonal by")
+
+
+def _words(row: Category) -> tuple[str, ...]:
+    interval = f"{row.low:.4f} .. {row.high:.4f}"
+    return row.name, f"{row.mean:.4f}", interval, str(row.rank), str(row.entries), _difference(row)
 
 
 def _difference(row: Category) -> str:

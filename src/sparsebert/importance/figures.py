@@ -10,6 +10,7 @@ from sparsebert.importance.categories import CategoryTable
 from sparsebert.patterns.figures import blank_figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _CLIP = 0.5  # per cent of entries left out at either end of the colours, or one outlier would take them all
@@ -54,10 +55,15 @@ def contrast_figure(learned: tuple[np.ndarray, CategoryTable], trained: tuple[np
 
 def _heat(figure: "Figure", place: tuple[int, int, int], picture: np.ndarray, title: str) -> None:
     axes = figure.add_subplot(*place)
-    low, high = heat_range(picture)
-    shown = axes.imshow(picture, cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
+    draw_heat(axes, picture)
     axes.set_title(title, fontsize=10)
     axes.set_xlabel("key")
     axes.set_ylabel("query")
     axes.locator_params(integer=True)  # positions: there is none at 2.5
-    figure.colorbar(shown, ax=axes, shrink=0.8)
+
+
+def draw_heat(axes: "Axes", picture: np.ndarray, labelsize: float | None = None) -> None:
+    """From dark to bright, with the scale of colours beside it."""
+    low, high = heat_range(picture)
+    shown = axes.imshow(picture, cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
+    axes.figure.colorbar(shown, ax=axes, shrink=0.8).ax.tick_params(labelsize=labelsize)

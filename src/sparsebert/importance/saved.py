@@ -73,15 +73,18 @@ def _maps(folder: Path) -> Float[np.ndarray, "heads n n"] | None:
     return tensors["maps"].astype(float)
 
 
-def write_summary(folder: Path, method: Method) -> None:
-    """importance.json and heat.npy, from the values that the folder holds."""
-    importance = load_importance(folder)
-    about = {
+def _summed_up(importance: Float[np.ndarray, "heads n n"], method: Method) -> dict[str, Any]:
+    return {
         "categories": {name: means.tolist() for name, means in by_category(importance).items()},
         "offset_profile": offset_profile(importance),
         "method": method,
     }
-    write_json(folder / _SUMMARY, about)
+
+
+def write_summary(folder: Path, method: Method) -> None:
+    """importance.json and heat.npy, from the values that the folder holds."""
+    importance = load_importance(folder)
+    write_json(folder / _SUMMARY, _summed_up(importance, method))
     buffer = io.BytesIO()
     np.save(buffer, normalised(importance).astype(np.float32))
     write_atomic(folder / _HEAT, buffer.getvalue())
@@ -90,21 +93,21 @@ def write_summary(folder: Path, method: Method) -> None:
 def read_summary(folder: Path) -> Summary | None:
     """From importance.json, or from the values where there is no such file; None where there are no values either."""
     importance, path = find_importance(folder), folder / _SUMMARY
-    heat = _saved_heat(folder / _HEAT) if importance is None else normalised(importance)
     if path.is_file():
         about = read_json(path)
-        if not isinstance(about, dict) or not isinstance(about.get("categories"), dict):
-            raise FileError(f"{path} has no categories; run the importance analysis again")
-        given = about["categories"]
-        found = {name: given.get(name, given.get(earlier)) for name, earlier in _EARLIER_NAMES.items()}
-        categories = {name: _numbers(means, path) for name, means in found.items() if means is not None}
-        profile = _numbers(about.get("offset_profile", []), path)
-        return Summary("attention" if about.get("method") == "attention" else "soft", categories, profile, heat)
-    if importance is None:
+    elif importance is not None:
+        about = _summed_up(importance, "soft" if (folder / GATE).is_file() else "attention")
+    else:
         return None
-    method: Method = "soft" if (folder / GATE).is_file() else "attention"
-    means = {name: tuple(one.tolist()) for name, one in by_category(importance).items()}
-    return Summary(method, means, tuple(offset_profile(importance)), heat)
+    if not isinstance(about, dict) or not isinstance(about.get("categories"), dict):
+        raise FileError(f"{path} has no categories; run the importance analysis again")
+    found = {name: about["categories"].get(name, about["categories"].get(old)) for name, old in _EARLIER_NAMES.items()}
+    return Summary(
+        "attention" if about.get("method") == "attention" else "soft",
+        {name: _numbers(means, path) for name, means in found.items() if means is not None},
+        _numbers(about.get("offset_profile", []), path),
+        _saved_heat(folder / _HEAT) if importance is None else normalised(importance),
+    )
 
 
 def _saved_heat(path: Path) -> Float[np.ndarray, "n n"] | None:

@@ -6,7 +6,7 @@ from typing import Literal
 from sparsebert.errors import FileError
 from sparsebert.files import write_atomic
 from sparsebert.report.judging.findings import Finding, judge, write_findings
-from sparsebert.report.rendering.figures import all_figures
+from sparsebert.report.rendering.contents import all_figures
 from sparsebert.report.rendering.figures.plots import save_figures
 from sparsebert.report.rendering.markdown import markdown
 from sparsebert.report.rendering.page import page_html

@@ -18,6 +18,11 @@ _ID_DIGITS = 20  # 80 bits of the address name the folder
 KINDS = {"unstructured": "DAM_u", "structured": "DAM_s"}  # of learned patterns, and what the paper calls them
 
 
+def percent(share: float) -> str:
+    """A sparsity that was aimed at, as labels and tables write it: 70.4%."""
+    return f"{100 * share:.3g}%"
+
+
 @dataclass(frozen=True)
 class Condition:
     """What a run stands for in a table or figure."""
@@ -46,7 +51,7 @@ class Condition:
         if self.penalty is not None:
             words.append(f"λ={self.penalty:g}")
         if self.sparsity_target is not None:
-            words.append(f"{100 * self.sparsity_target:.3g}%")
+            words.append(percent(self.sparsity_target))
         words += [self.method] if self.method else []
         words += [f"draw {self.draw}"] if self.draw is not None else []
         if self.family == "handmade" and not self.diagonal:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from sparsebert.report.judging.margins import OF_UNIT
@@ -27,6 +28,9 @@ class Comparison:
         return (self.least, max(self.least, margin)) if kind == "superiority" else (-margin, -margin)
 
 
+Comparisons = Callable[[Study], list[Comparison]]
+
+
 @dataclass(frozen=True)
 class Claim:
     """number: as the paper's order has it."""
@@ -35,5 +39,12 @@ class Claim:
     name: str
     study: str  # whose runs it is judged by
     statement: str
-    comparisons: Callable[[Study], list[Comparison]]
-    kind: Kind = "superiority"
+    kind: Kind
+    comparisons: Comparisons
+
+
+def claim(
+    number: int, name: str, study: str, statement: str, kind: Kind = "superiority"
+) -> Callable[[Comparisons], Claim]:
+    """Makes a claim of the function below it, which finds its comparisons; one without a sample is left out."""
+    return partial(Claim, number, name, study, statement, kind)

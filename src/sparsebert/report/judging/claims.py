@@ -1,42 +1,42 @@
 """The paper's nine claims, each as comparisons of runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from sparsebert.importance.categories import NAMES
-from sparsebert.report.judging.claim import Claim, Comparison
+from sparsebert.report.judging import rows
+from sparsebert.report.judging.claim import Comparison, claim
 from sparsebert.report.judging.importance import by_head
-from sparsebert.report.judging.rows import (
-    Runs,
-    RunsOf,
-    adapted,
-    all_rows,
-    at_least_as_sparse,
-    handmade,
-    is_of_paper,
-    learned_for_stages,
-    name_of,
-    pairs_by_diagonal,
-    pruned,
-    scored,
-    two_stage_at,
-)
-from sparsebert.report.judging.samples import Sample, gains, scores
+from sparsebert.report.judging.samples import Sample
 from sparsebert.studies.results import Study
-from sparsebert.studies.runs import DENSE, NO_DIAGONAL, RANDOM_DROP, Condition
+from sparsebert.studies.runs import DENSE, NO_DIAGONAL, RANDOM_DROP, Condition, percent
 
 
-def diagonal_is_least(study: Study) -> list[Comparison]:
-    return [_between(study, other, "diagonal") for other in NAMES if other != "diagonal"]
+class Measure(NamedTuple):
+    """What rows are compared by."""
+
+    words: str
+    unit: str
+    of: Callable[[Study, Condition, str | None], Sample]
 
 
-def neighbours_are_most(study: Study) -> list[Comparison]:
-    return [_between(study, "±1", other) for other in NAMES if other != "±1"]
+MEASURES = (Measure("score", "points", rows.scores_of), Measure("MLM loss", "nats", rows.gains_of))
 
 
-def specials_above_others(study: Study) -> list[Comparison]:
-    return [_between(study, one, "other") for one in ("[CLS]", "[SEP]")]
+def _compared(
+    study: Study,
+    name: str,
+    one: Condition,
+    other: Condition,
+    used_by: str | None = None,
+    measures: Sequence[Measure] = MEASURES,
+) -> list[Comparison]:
+    """Two rows, by everything that both of them have."""
+    return [
+        Comparison(f"{name} ({words})", unit, of(study, one, used_by).minus(of(study, other, used_by)))
+        for words, unit, of in measures
+    ]
 
 
 def _between(study: Study, above: str, below: str) -> Comparison:
@@ -45,119 +45,82 @@ def _between(study: Study, above: str, below: str) -> Comparison:
     return Comparison(f"{above} - {below}", "P", difference)
 
 
+@claim(1, "diagonal", "importance", "The diagonal is the least important position.")
+def diagonal_is_least(study: Study) -> list[Comparison]:
+    return [_between(study, other, "diagonal") for other in NAMES if other != "diagonal"]
+
+
+@claim(2, "neighbours", "importance", "Neighbours are the most important positions.")
+def neighbours_are_most(study: Study) -> list[Comparison]:
+    return [_between(study, "±1", other) for other in NAMES if other != "±1"]
+
+
+@claim(3, "special tokens", "importance", "[CLS] and [SEP] matter more than others.")
+def specials_above_others(study: Study) -> list[Comparison]:
+    return [_between(study, one, "other") for one in ("[CLS]", "[SEP]")]
+
+
+@claim(4, "no diagonal", "diagonal", "A model without the diagonal is not worse than the dense one.", "non-inferiority")
 def no_diagonal_not_worse(study: Study) -> list[Comparison]:
     return _compared(study, "no diagonal - dense", NO_DIAGONAL, DENSE)
 
 
+@claim(
+    5,
+    "random drop",
+    "diagonal",
+    "Dropping as many entries at random is not better than dropping the diagonal.",
+    "non-inferiority",
+)
 def random_drop_not_better(study: Study) -> list[Comparison]:
     return _compared(study, "no diagonal - random drop", NO_DIAGONAL, RANDOM_DROP)
 
 
+@claim(6, "pruning", "pruning", "Pruning by P beats random pruning at every sparsity.")
 def p_beats_random(study: Study) -> list[Comparison]:
     found = []
-    for by_p in pruned(study, "pruning", "p"):
-        at_random = replace(by_p, method="random")
-        if at_random in all_rows(study, "pruning"):
-            name = f"by P - at random, {by_p.sparsity_target:.0%}"
-            found += _compared(study, name, by_p, at_random, "pruning")
+    for by_p in rows.pruned(study, "pruning", "p"):
+        name = f"by P - at random, {percent(by_p.sparsity_target or 0.0)}"
+        found += _compared(study, name, by_p, replace(by_p, method="random"), "pruning")
     return found
 
 
+@claim(7, "learned patterns", "patterns", "Learned patterns beat hand-made ones that are no sparser.")
 def learned_beat_handmade(study: Study) -> list[Comparison]:
     found = []
-    for row in filter(is_of_paper, handmade(study)):
-        for measure in (SCORE, LOSS):
-            for learned in at_least_as_sparse(study, row, measure.runs_of):
-                name = f"{name_of(learned)} - {name_of(row)}"
-                found += measure.compared(study, name, learned, row, "patterns")
+    for row in filter(rows.is_of_paper, rows.handmade(study)):
+        for measure in MEASURES:
+            for learned in rows.at_least_as_sparse(study, row, measure.of):
+                name = f"{rows.name_of(learned)} - {rows.name_of(row)}"
+                found += _compared(study, name, learned, row, "patterns", [measure])
     return found
 
 
+@claim(8, "ablation", "ablation", "Dropping the diagonal harms no pattern.", "non-inferiority")
 def dropping_harms_no_pattern(study: Study) -> list[Comparison]:
-    pairs = [pair for pair in pairs_by_diagonal(study) if is_of_paper(pair[0])]
-    return [one for with_, without in pairs for one in _compared(study, name_of(without), without, with_)]
+    pairs = [pair for pair in rows.pairs_by_diagonal(study) if rows.is_of_paper(pair[0])]
+    return [one for with_, without in pairs for one in _compared(study, rows.name_of(without), without, with_)]
 
 
+@claim(9, "stages", "stages", "Learning the pattern with the weights beats pruning P afterwards.")
 def one_stage_beats_two(study: Study) -> list[Comparison]:
     found = []
-    for learned in filter(is_of_paper, learned_for_stages(study)):
-        for measure in (SCORE, LOSS):
-            one = measure.sample(measure.runs_of(study, learned, "stages"))
-            difference = one.minus(two_stage_at(study, one, learned, measure.sample))
-            found += measure.comparison(f"{name_of(learned)} - two-stage", difference)
+    for learned in filter(rows.is_of_paper, rows.learned_for_stages(study)):
+        for words, unit, of in MEASURES:
+            one = of(study, learned, "stages")
+            difference = one.minus(rows.two_stage_at(study, one, learned, of))
+            found.append(Comparison(f"{rows.name_of(learned)} - two-stage ({words})", unit, difference))
     return found
-
-
-class Measure(NamedTuple):
-    """What rows are compared by."""
-
-    words: str
-    unit: str
-    runs_of: RunsOf
-    sample: Callable[[Runs], Sample]
-
-    def comparison(self, name: str, difference: Sample) -> list[Comparison]:
-        return [Comparison(f"{name} ({self.words})", self.unit, difference)] if difference else []
-
-    def compared(
-        self, study: Study, name: str, one: Condition, other: Condition, used_by: str | None
-    ) -> list[Comparison]:
-        """Nothing where not both rows have it."""
-        ours, theirs = (self.sample(self.runs_of(study, row, used_by)) for row in (one, other))
-        return self.comparison(name, ours.minus(theirs))
-
-
-SCORE = Measure("score", "points", scored, scores)
-LOSS = Measure("MLM loss", "nats", adapted, gains)
-
-
-def _compared(
-    study: Study, name: str, one: Condition, other: Condition, used_by: str | None = None
-) -> list[Comparison]:
-    return [*SCORE.compared(study, name, one, other, used_by), *LOSS.compared(study, name, one, other, used_by)]
 
 
 CLAIMS = (
-    Claim(1, "diagonal", "importance", "The diagonal is the least important position.", diagonal_is_least),
-    Claim(2, "neighbours", "importance", "Neighbours are the most important positions.", neighbours_are_most),
-    Claim(3, "special tokens", "importance", "[CLS] and [SEP] matter more than others.", specials_above_others),
-    Claim(
-        4,
-        "no diagonal",
-        "diagonal",
-        "A model without the diagonal is not worse than the dense one.",
-        no_diagonal_not_worse,
-        "non-inferiority",
-    ),
-    Claim(
-        5,
-        "random drop",
-        "diagonal",
-        "Dropping as many entries at random is not better than dropping the diagonal.",
-        random_drop_not_better,
-        "non-inferiority",
-    ),
-    Claim(6, "pruning", "pruning", "Pruning by P beats random pruning at every sparsity.", p_beats_random),
-    Claim(
-        7,
-        "learned patterns",
-        "patterns",
-        "Learned patterns beat hand-made ones that are no sparser.",
-        learned_beat_handmade,
-    ),
-    Claim(
-        8,
-        "ablation",
-        "ablation",
-        "Dropping the diagonal harms no pattern.",
-        dropping_harms_no_pattern,
-        "non-inferiority",
-    ),
-    Claim(
-        9,
-        "stages",
-        "stages",
-        "Learning the pattern with the weights beats pruning P afterwards.",
-        one_stage_beats_two,
-    ),
+    diagonal_is_least,
+    neighbours_are_most,
+    specials_above_others,
+    no_diagonal_not_worse,
+    random_drop_not_better,
+    p_beats_random,
+    learned_beat_handmade,
+    dropping_harms_no_pattern,
+    one_stage_beats_two,
 )

@@ -7,26 +7,34 @@ from statistics import fmean
 
 import numpy as np
 
-from sparsebert.report.judging.samples import Sample
+from sparsebert.report.judging.samples import Sample, gains, scores
 from sparsebert.report.paper import HANDMADE
 from sparsebert.studies.results import Study, StudyRun
-from sparsebert.studies.runs import DENSE, KINDS, Condition
+from sparsebert.studies.runs import DENSE, KINDS, Condition, percent
 
 _ROUNDING = 0.005  # two sparsities that round to the same whole per cent count as equal
 _STRAY = 0.02  # how far beyond the ends of a curve a value may still be compared with its end
 
 Runs = tuple[StudyRun, ...]
-RunsOf = Callable[[Study, Condition, str | None], Runs]
+SampleOf = Callable[[Study, Condition, str | None], Sample]
 
 
-def scored(study: Study, row: Condition, used_by: str | None = None) -> Runs:
+def scored(study: Study, row: Condition | None, used_by: str | None = None) -> Runs:
     """Runs of the row that have a task's score."""
-    return _scored(study, used_by).get(row, ())
+    return () if row is None else _scored(study, used_by).get(row, ())
 
 
-def adapted(study: Study, row: Condition, used_by: str | None = None) -> Runs:
+def adapted(study: Study, row: Condition | None, used_by: str | None = None) -> Runs:
     """Runs that were pre-trained under it, for their held-out loss."""
-    return _adapted(study, used_by).get(row, ())
+    return () if row is None else _adapted(study, used_by).get(row, ())
+
+
+def scores_of(study: Study, row: Condition, used_by: str | None) -> Sample:
+    return scores(scored(study, row, used_by))
+
+
+def gains_of(study: Study, row: Condition, used_by: str | None) -> Sample:
+    return gains(adapted(study, row, used_by))
 
 
 @lru_cache(maxsize=16)  # every table and figure asks, and the answer is the same
@@ -66,7 +74,7 @@ def name_of(row: Condition) -> str:
     title = KINDS.get(str(row.kind), str(row.kind))
     if row.penalty is not None:
         return f"{title} λ={row.penalty:g}"
-    return title if row.sparsity_target is None else f"{title} {100 * row.sparsity_target:.3g}%"
+    return title if row.sparsity_target is None else f"{title} {percent(row.sparsity_target)}"
 
 
 def is_of_paper(row: Condition) -> bool:
@@ -125,16 +133,16 @@ def pairs_by_diagonal(study: Study) -> list[tuple[Condition, Condition]]:
     return [pair for pair in pairs if found.issuperset(pair)]
 
 
-def at_least_as_sparse(study: Study, than: Condition, runs_of: RunsOf) -> list[Condition]:
+def at_least_as_sparse(study: Study, than: Condition, sample_of: SampleOf) -> list[Condition]:
     """Of each kind the learned pattern nearest in sparsity among those that are no denser than a hand-made one.
 
-    runs_of: scored or adapted; only what has such runs can be compared by them.
+    sample_of: what they will be compared by; a pattern without it is passed over.
     """
     own = sparsity_of(study, than, "patterns")
     nearest: dict[str | None, tuple[float, Condition]] = {}
     for learned in (*learned_at_penalties(study), *learned_to_targets(study)):
         sparsity = sparsity_of(study, learned, "patterns")
-        if own is None or sparsity is None or sparsity < own - _ROUNDING or not runs_of(study, learned, "patterns"):
+        if own is None or sparsity is None or sparsity < own - _ROUNDING or not sample_of(study, learned, "patterns"):
             continue
         distance = abs(sparsity - own)
         if learned.kind not in nearest or distance < nearest[learned.kind][0]:
@@ -142,7 +150,7 @@ def at_least_as_sparse(study: Study, than: Condition, runs_of: RunsOf) -> list[C
     return [row for _, row in nearest.values() if is_of_paper(row)]
 
 
-def two_stage_at(study: Study, one_stage: Sample, learned: Condition, measure: Callable[[Runs], Sample]) -> Sample:
+def two_stage_at(study: Study, one_stage: Sample, learned: Condition, sample_of: SampleOf) -> Sample:
     """What pruning P gives at the sparsity of the learned pattern, read off the line between its measured points."""
     own = sparsity_of(study, learned, "stages")
     if own is None:
@@ -150,8 +158,7 @@ def two_stage_at(study: Study, one_stage: Sample, learned: Condition, measure: C
     points: dict[tuple[str, int], list[tuple[float, float]]] = {}
     used: list[str] = []
     for row in pruned(study, "stages", "p"):
-        sample = measure(scored(study, row, "stages") + adapted(study, row, "stages"))
-        sparsity = sparsity_of(study, row, "stages")
+        sample, sparsity = sample_of(study, row, "stages"), sparsity_of(study, row, "stages")
         used += sample.runs
         for key, value in sample.values.items():
             points.setdefault(key, []).append(((row.sparsity_target or 0.0) if sparsity is None else sparsity, value))
@@ -160,8 +167,6 @@ def two_stage_at(study: Study, one_stage: Sample, learned: Condition, measure: C
 
 
 def _on_line(points: list[tuple[float, float]], place: float) -> float | None:
-    ordered = sorted(points)
-    places, values = zip(*ordered, strict=True)
-    if not places[0] - _STRAY <= place <= places[-1] + _STRAY:
-        return None
-    return float(np.interp(place, places, values))
+    places, values = zip(*sorted(points), strict=True)
+    is_near = places[0] - _STRAY <= place <= places[-1] + _STRAY
+    return float(np.interp(place, places, values)) if is_near else None

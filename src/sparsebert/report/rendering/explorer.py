@@ -10,7 +10,6 @@ from jaxtyping import Bool, Float
 from sparsebert.importance.saved import find_importance
 from sparsebert.patterns import Pattern, named
 from sparsebert.report import paper
-from sparsebert.report.rendering.figures.pictures import kept
 from sparsebert.studies.results import Study, StudyRun
 
 _BUDGET = 4_500_000  # characters of packed values; the page must stay under 8 MB
@@ -44,7 +43,7 @@ def _learned(study: Study) -> Iterator[dict[str, Any]]:
             # A record leaves out what a large search learned; what it kept can still be looked at, layer by layer.
             for layer in range(pattern.layers):
                 which = "" if pattern.layers == 1 else f", layer {layer + 1}"
-                yield pack_kept(_title(run) + which, _all_kept(pattern.layer(layer)), run.id)
+                yield pack_kept(_title(run) + which, pattern.layer(layer).keep().numpy(), run.id)
 
 
 def _chosen(study: Study) -> list[StudyRun]:
@@ -82,7 +81,7 @@ def pack_values(
         "low": low,
         "high": high,
         "halved": halved,
-        "frozen": _bits(_all_kept(frozen)) if fits and frozen else None,
+        "frozen": _bits(frozen.keep().numpy()) if fits and frozen else None,
         "run": run,
         "packed": b64encode(packed.tobytes()).decode(),
     }
@@ -90,17 +89,13 @@ def pack_values(
 
 def _handmade(length: int) -> Iterator[dict[str, Any]]:
     for name, title in paper.HANDMADE.items():
-        yield pack_kept(title, kept(named(name, length))[None])
+        yield pack_kept(title, named(name, length).keep().numpy())
 
 
 def pack_kept(title: str, keep: Bool[np.ndarray, "heads n n"], run: str | None = None) -> dict[str, Any]:
     """One bit an entry."""
     heads, n, _ = keep.shape
     return {"title": title, "kind": "kept", "n": n, "heads": heads, "run": run, "packed": _bits(keep)}
-
-
-def _all_kept(pattern: Pattern) -> Bool[np.ndarray, "heads n n"]:
-    return np.stack([kept(pattern, head) for head in range(pattern.heads)])
 
 
 def _bits(keep: Bool[np.ndarray, "heads n n"]) -> str:

@@ -6,10 +6,9 @@ from statistics import fmean
 
 from sparsebert.report.judging.rows import adapted, all_rows, name_of
 from sparsebert.report.judging.samples import Sample, gains
-from sparsebert.report.judging.statistics import interval_of_mean
-from sparsebert.report.rendering.tables import Cell, Row, Table
+from sparsebert.report.rendering.tables import Cell, Row, Table, ids, mean_cell
 from sparsebert.studies.results import Study, StudyRun
-from sparsebert.studies.runs import DENSE, KINDS, Condition
+from sparsebert.studies.runs import DENSE, KINDS, Condition, percent
 
 _DIAGONAL = "Dense and the diagonal"
 _PRUNED = {"p": "Pruned by P", "random": "Pruned at random"}
@@ -25,10 +24,6 @@ class Shown:
     runs: Sequence[StudyRun]
     dense: Sample
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        return tuple(run.id for run in self.runs)
-
 
 def losses_table(study: Study) -> Table:
     """Every condition: in the order in which the study makes them, and by the sparsity that was asked for."""
@@ -42,27 +37,27 @@ def losses_table(study: Study) -> Table:
         "In nats, on the same held-out rows: mean over seeds, and what it is more than dense attention's of the same "
         "seed, over the seeds that both have.",
         tuple(COLUMNS),
-        tuple(_row(Shown(row, found[row], dense)) for row in shown if found[row]),
+        tuple(
+            Row(_label(row), tuple(make(Shown(row, found[row], dense)) for make in COLUMNS.values()), _group(row))
+            for row in shown
+            if found[row]
+        ),
         has_paper=False,
     )
 
 
-def _row(shown: Shown) -> Row:
-    return Row(_label(shown.condition), tuple(make(shown) for make in COLUMNS.values()), _group(shown.condition))
-
-
 def _sparsity(shown: Shown) -> Cell:
     sparsities = [100 * run.sparsity for run in shown.runs if run.sparsity is not None]
-    return Cell(fmean(sparsities), runs=shown.ids) if sparsities else Cell()
+    return Cell(fmean(sparsities), runs=ids(shown.runs)) if sparsities else Cell()
 
 
 def _loss(shown: Shown) -> Cell:
-    return _mean([-gain for gain in gains(shown.runs).values.values()], shown.ids)
+    return mean_cell([-gain for gain in gains(shown.runs).values.values()], ids(shown.runs), digits=_DIGITS)
 
 
 def _more_than_dense(shown: Shown) -> Cell:
     more = shown.dense.minus(gains(shown.runs))
-    return _mean(list(more.values.values()), more.runs) if shown.condition != DENSE else Cell()
+    return mean_cell(list(more.values.values()), more.runs, digits=_DIGITS) if shown.condition != DENSE else Cell()
 
 
 def _seeds(shown: Shown) -> Cell:
@@ -77,22 +72,14 @@ COLUMNS: dict[str, Callable[[Shown], Cell]] = {
 }
 
 
-def _mean(values: Sequence[float], ids: tuple[str, ...]) -> Cell:
-    return Cell(fmean(values), None, interval_of_mean(values), ids, _DIGITS) if values else Cell()
-
-
 def _group(row: Condition) -> str:
-    if row.family in ("dense", "no-diagonal", "random-drop"):
-        return _DIAGONAL
-    if row.family == "handmade":
-        return "Hand-made"
-    if row.family == "learned":
-        return f"Learned, {row.kind}"
-    return _PRUNED.get(str(row.method), "Other") if row.family == "pruned" else "Other"
+    groups = dict.fromkeys(("dense", "no-diagonal", "random-drop"), _DIAGONAL)
+    groups |= {"handmade": "Hand-made", "learned": f"Learned, {row.kind}"}
+    return _PRUNED.get(str(row.method), "Other") if row.family == "pruned" else groups.get(row.family, "Other")
 
 
 def _label(row: Condition) -> str:
     if row.family == "pruned" and row.sparsity_target is not None:
-        return f"{100 * row.sparsity_target:.3g}%"
+        return percent(row.sparsity_target)
     chosen = row.family == "handmade" or row.penalty is not None
     return f"{name_of(row)}, without the diagonal" if chosen and not row.diagonal else name_of(row)

@@ -1,18 +1,11 @@
 """The report as Markdown: the same tables and findings, figures as files beside it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sparsebert.report.judging.findings import Finding
-from sparsebert.report.rendering.figures import Figure
-from sparsebert.report.rendering.loss_table import losses_table
-from sparsebert.report.rendering.run_tables import facts, settings_table, stages_table
-from sparsebert.report.rendering.score_tables import (
-    ablation_table,
-    glue_table,
-    importance_table,
-    patterns_table,
-    swag_table,
-)
+from sparsebert.report.rendering.contents import all_tables
+from sparsebert.report.rendering.figures.shapes import Figure
+from sparsebert.report.rendering.run_tables import facts
 from sparsebert.report.rendering.tables import Cell, Table, said
 from sparsebert.studies.results import Study
 
@@ -25,10 +18,10 @@ def markdown(study: Study, findings: list[Finding], figures: Iterable[tuple[Figu
     if not study.is_evidence:
         lines += ["**Not evidence.** These runs are a few steps long; the numbers mean nothing.", ""]
     lines += [f"- {name}: {plain(value)}" for name, value in facts(study)]
-    lines += ["", "## Findings", "", *_findings(findings), "", "## Tables", ""]
-    of_scores = (glue_table, swag_table, patterns_table, ablation_table)
-    for table in (make(study) for make in (importance_table, losses_table, *of_scores, settings_table, stages_table)):
-        lines += [f"### {table.title}", "", f"{table.caption}{_key(table)}", "", *_table(table), ""]
+    lines += ["", "## Findings", "", *findings_table(findings), "", "## Tables", ""]
+    for table in all_tables(study):
+        if table.key != "runs":  # hundreds of them: the page has them all
+            lines += [f"### {table.title}", "", f"{table.caption}{_key(table)}", "", *_table(table), ""]
     lines += ["## Figures", ""]
     for figure, address in figures:
         lines += [f"### {figure.title}", "", f"![{figure.title}]({address})", "", plain(figure.caption), ""]
@@ -47,27 +40,34 @@ def _key(table: Table) -> str:
     return " In brackets: half the 95 % interval over seeds." if has_intervals else ""
 
 
-def _findings(findings: list[Finding]) -> Iterator[str]:
-    yield "| # | claim | effect | 95 % interval | unit | seeds | verdict | by scores alone |"
-    yield "|---|---|---|---|---|---|---|---|"
+_OF_FINDING: dict[str, Callable[[Finding], str]] = {
+    "#": lambda one: str(one.number),
+    "claim": lambda one: one.statement,
+    "effect": lambda one: "" if one.effect is None else f"{one.effect:+.3f}",
+    "95 % interval": lambda one: "" if one.low is None or one.high is None else f"{one.low:+.3f} to {one.high:+.3f}",
+    "unit": lambda one: one.unit or "",
+    "seeds": lambda one: str(one.seeds),
+    "verdict": lambda one: f"{one.verdict} ({one.note})" if one.note else one.verdict,
+    "by scores alone": lambda one: one.by_score or "",
+}
+
+
+def findings_table(findings: Iterable[Finding], columns: Sequence[str] = tuple(_OF_FINDING)) -> Iterator[str]:
+    """A line a finding, below two for the heading."""
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
     for one in findings:
-        effect = "" if one.effect is None else f"{one.effect:+.3f}"
-        interval = "" if one.low is None or one.high is None else f"{one.low:+.3f} to {one.high:+.3f}"
-        words = f"{one.verdict} ({one.note})" if one.note else one.verdict
-        numbers = (effect, interval, one.unit or "", str(one.seeds))
-        cells = (str(one.number), one.statement, *numbers, words, one.by_score or "")
-        yield f"| {' | '.join(plain(cell) for cell in cells)} |"
+        yield f"| {' | '.join(plain(_OF_FINDING[column](one)) for column in columns)} |"
 
 
 def _table(table: Table) -> Iterator[str]:
     yield f"| | {' | '.join(plain(column) for column in table.columns)} |"
     yield "|---" * (len(table.columns) + 1) + "|"
-    group = ""
-    for row in table.rows:
-        if row.group != group:
-            group = row.group
+    for group, rows in table.groups.items():
+        if group:
             yield f"| **{plain(group)}** {'| ' * len(table.columns)}|"
-        yield f"| {plain(row.label)} | {' | '.join(_cell(cell, table.has_paper) for cell in row.cells)} |"
+        for row in rows:
+            yield f"| {plain(row.label)} | {' | '.join(_cell(cell, table.has_paper) for cell in row.cells)} |"
 
 
 def _cell(cell: Cell, has_paper: bool) -> str:

@@ -15,28 +15,18 @@ from markupsafe import Markup
 
 from sparsebert.importance.figures import heat_range
 from sparsebert.report.judging.findings import Finding
+from sparsebert.report.rendering.contents import all_figures, all_tables
 from sparsebert.report.rendering.explorer import explorer_data
-from sparsebert.report.rendering.figures import all_figures
 from sparsebert.report.rendering.figures.axes import Axis
 from sparsebert.report.rendering.figures.images import data_uri
 from sparsebert.report.rendering.figures.layout import lay_out, told_point
-from sparsebert.report.rendering.loss_table import losses_table
-from sparsebert.report.rendering.run_tables import facts, runs_table, settings_table, stages_table
-from sparsebert.report.rendering.score_tables import (
-    ablation_table,
-    glue_table,
-    importance_table,
-    patterns_table,
-    swag_table,
-)
+from sparsebert.report.rendering.run_tables import facts
 from sparsebert.report.rendering.tables import raw, said, signed
 from sparsebert.studies.results import Study
 
 Link = Callable[[tuple[str, ...]], str | None]  # from runs to a relative link
 
 _SCRIPTS = ("tables.js", "runs.js", "explorer.js")
-_TABLES = (importance_table, glue_table, swag_table, patterns_table, ablation_table, losses_table, settings_table,
-           stages_table, runs_table)  # fmt: skip
 
 
 def page_html(study: Study, findings: list[Finding], page: Path) -> str:
@@ -51,7 +41,7 @@ def page_html(study: Study, findings: list[Finding], page: Path) -> str:
             facts=list(facts(study)),
             findings=findings,
             figures={figure.key: figure for figure in all_figures(study)},
-            tables={table.key: table for table in (make(study) for make in _TABLES)},
+            tables={table.key: table for table in all_tables(study)},
             policy=policy(style, script),
             style=Markup(style),
             script=Markup(script),

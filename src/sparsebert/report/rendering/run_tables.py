@@ -1,6 +1,5 @@
 """What was run: settings beside the paper's, counts and costs by stage, and every run in one table."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -26,31 +25,27 @@ _NAMES = {
 
 def settings_table(study: Study) -> Table:
     """The table of the paper's appendix, beside what our fine-tuning runs used."""
-    used = {
-        title: [(run, _used(run)) for run in study.finished("finetune") if run.task in tasks]
-        for title, tasks in _GROUPS.items()
-    }
-    rows = []
-    for row, printed in paper.SETTINGS.items():
-        cells = [
-            _setting([(run, settings.get(_NAMES[row])) for run, settings in used[title]], printed[place])
-            for place, title in enumerate(_GROUPS)
-        ]
-        rows.append(Row(row, tuple(cells)))
+    used = [
+        [(run.id, _used(run)) for run in study.finished("finetune") if run.task in tasks] for tasks in _GROUPS.values()
+    ]
     return Table(
         "settings",
         "Settings of fine-tuning",
         "The paper chose the best of the listed values on the development set.",
         tuple(_GROUPS),
-        tuple(rows),
+        tuple(
+            Row(title, tuple(_setting(found, _NAMES[title], said) for found, said in zip(used, printed, strict=True)))
+            for title, printed in paper.SETTINGS.items()
+        ),
     )
 
 
-def _setting(found: list[tuple[StudyRun, Any]], printed: str) -> Cell:
+def _setting(found: list[tuple[str, dict[str, Any]]], name: str, printed: str) -> Cell:
+    """Every value that was used, each with the first run that used it."""
     seen: dict[str, str] = {}
-    for run, value in found:
-        if value is not None:
-            seen.setdefault(f"{value:g}" if isinstance(value, float) else str(value), run.id)
+    for id_, settings in found:
+        if (value := settings.get(name)) is not None:
+            seen.setdefault(f"{value:g}" if isinstance(value, float) else str(value), id_)
     return Cell(", ".join(seen) or None, printed, None, tuple(seen.values()))
 
 
@@ -123,9 +118,8 @@ def _environment(done: list[StudyRun]) -> Iterator[tuple[str, str]]:
 
 def stages_table(study: Study) -> Table:
     """How many runs of each stage there are, and what they took."""
-    counts = Counter(run.stage for run in study.runs)
     rows = []
-    for stage in counts:
+    for stage in dict.fromkeys(run.stage for run in study.runs):
         runs = [run for run in study.runs if run.stage == stage]
         done = [run for run in runs if run.result is not None]
         minutes = sum(run.seconds or 0.0 for run in done) / 60

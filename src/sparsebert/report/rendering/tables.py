@@ -1,9 +1,10 @@
 """A table as data: cells with our value, the paper's, and the runs behind it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from sparsebert.report.judging.statistics import interval_of_mean
 from sparsebert.studies.results import StudyRun
 
 
@@ -69,6 +70,17 @@ def raw(value: float | str | None) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else f"{value:.6g}"
+
+
+def ids(runs: Iterable[StudyRun]) -> tuple[str, ...]:
+    return tuple(run.id for run in runs)
+
+
+def mean_cell(
+    values: Sequence[float], runs: tuple[str, ...], paper: float | str | None = None, digits: int = 1
+) -> Cell:
+    """The mean of one value a seed, with its interval; empty where there is no value."""
+    return Cell(fmean(values), paper, interval_of_mean(values), runs, digits) if values else Cell(paper=paper)
 
 
 def by_seed(found: Iterable[tuple[StudyRun, float]]) -> tuple[float, ...]:

@@ -8,21 +8,11 @@ from statistics import fmean
 from sparsebert.importance.categories import NAMES
 from sparsebert.importance.saved import Method
 from sparsebert.report import paper
+from sparsebert.report.judging import rows
 from sparsebert.report.judging.importance import importances
-from sparsebert.report.judging.rows import (
-    adapted,
-    handmade,
-    learned_at_penalties,
-    learned_for_stages,
-    learned_to_targets,
-    name_of,
-    pruned,
-    scored,
-    sparsity_of,
-)
 from sparsebert.report.judging.statistics import interval_of_mean
 from sparsebert.report.rendering.figures.shapes import Chart, Panel, Point, Series
-from sparsebert.report.rendering.tables import by_seed
+from sparsebert.report.rendering.tables import by_seed, ids
 from sparsebert.studies.results import Study, StudyRun
 from sparsebert.studies.runs import DENSE, KINDS, Condition
 from sparsebert.tasks import GLUE, TASKS
@@ -38,7 +28,7 @@ def point(x: float, found: Iterable[tuple[StudyRun, float]], name: str = "") -> 
     if not values:
         return None
     each = by_seed(values)
-    return Point(x, fmean(each), interval_of_mean(each), each, tuple(run.id for run, _ in values), name)
+    return Point(x, fmean(each), interval_of_mean(each), each, ids(run for run, _ in values), name)
 
 
 def _colour(kind: str | None) -> int:
@@ -72,7 +62,7 @@ def _pruning_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, .
         for method, title, colour in (("p", "by P", LEARNED_U), ("random", "at random", RANDOM)):
             points = [
                 point(100 * (row.sparsity_target or 0.0), _values(study, row, task, "pruning"))
-                for row in pruned(study, "pruning", method)
+                for row in rows.pruned(study, "pruning", method)
             ]
             series += _series(title, [dense, *points], colour)
         if any(len(one.points) > 1 for one in series):
@@ -83,9 +73,9 @@ def _pruning_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, .
 def _values(study: Study, row: Condition, task: str | None, used_by: str) -> list[tuple[StudyRun, float]]:
     """Scores of a task or of all that can be averaged, or held-out losses where the task is None."""
     if task is None:
-        return [(run, run.loss) for run in adapted(study, row, used_by) if run.loss is not None]
+        return [(run, run.loss) for run in rows.adapted(study, row, used_by) if run.loss is not None]
     tasks = _shared_tasks(study) if task == "average" else (task,)
-    return [(run, run.score) for run in scored(study, row, used_by) if run.task in tasks and run.score is not None]
+    return [(run, run.score) for run in rows.scored(study, row, used_by) if run.task in tasks and run.score is not None]
 
 
 def _task_panel(task: str | None, series: list[Series]) -> Panel:
@@ -117,24 +107,24 @@ def _frontier_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, 
 
 
 def _frontier(study: Study, task: str | None) -> list[Series]:
-    points = [_at_own_sparsity(study, row, task, "patterns") for row in handmade(study)]
+    points = [_at_own_sparsity(study, row, task, "patterns") for row in rows.handmade(study)]
     series = _series("hand-made", points, HANDMADE, joined=False, labelled=True)
-    ways = {"at a penalty": learned_at_penalties(study), "to a sparsity": learned_to_targets(study)}
-    for kind in _kinds(row for rows in ways.values() for row in rows):
-        for way, rows in ways.items():
-            points = [_at_own_sparsity(study, row, task, "patterns") for row in rows if row.kind == kind]
+    ways = {"at a penalty": rows.learned_at_penalties(study), "to a sparsity": rows.learned_to_targets(study)}
+    for kind in _kinds(row for learned in ways.values() for row in learned):
+        for way, learned in ways.items():
+            points = [_at_own_sparsity(study, row, task, "patterns") for row in learned if row.kind == kind]
             series += _series(f"{KINDS.get(kind, kind)} ({way})", points, _colour(kind), joined=way == "at a penalty")
     return series
 
 
-def _kinds(rows: Iterable[Condition]) -> list[str]:
+def _kinds(learned: Iterable[Condition]) -> list[str]:
     """The paper's, and others that the rows have."""
-    return list(dict.fromkeys([*KINDS, *(str(row.kind) for row in rows)]))
+    return list(dict.fromkeys([*KINDS, *(str(row.kind) for row in learned)]))
 
 
 def _at_own_sparsity(study: Study, row: Condition, task: str | None, used_by: str) -> Point | None:
-    sparsity = sparsity_of(study, row, used_by)
-    return None if sparsity is None else point(100 * sparsity, _values(study, row, task, used_by), name_of(row))
+    sparsity = rows.sparsity_of(study, row, used_by)
+    return None if sparsity is None else point(100 * sparsity, _values(study, row, task, used_by), rows.name_of(row))
 
 
 @lru_cache(maxsize=16)
@@ -149,14 +139,14 @@ def _shared_tasks(study: Study) -> frozenset[str]:
 
 def stages_chart(study: Study) -> Chart:
     """The paper's seventh figure: one-stage patterns against P pruned afterwards."""
-    panels, one_stage = [], learned_for_stages(study)
+    panels, one_stage = [], rows.learned_for_stages(study)
     found = {run.task for run in study.scored("stages")}
     for task in (*(task for task in TASKS if task in found), None):
         series = []
         for kind in _kinds(one_stage):
             points = [_at_own_sparsity(study, row, task, "stages") for row in one_stage if row.kind == kind]
             series += _series(f"one-stage, {KINDS.get(kind, kind)}", points, _colour(kind))
-        points = [_at_own_sparsity(study, row, task, "stages") for row in pruned(study, "stages", "p")]
+        points = [_at_own_sparsity(study, row, task, "stages") for row in rows.pruned(study, "stages", "p")]
         series += _series("two-stage", points, RANDOM)
         if series:
             panels.append(_task_panel(task, series))
@@ -175,8 +165,8 @@ def penalty_chart(study: Study) -> Chart:
     for kind, by_penalty in found.items():
         title, colour = KINDS.get(kind, kind), _colour(kind)
         series += _series(title, [point(penalty, runs) for penalty, runs in by_penalty.items()], colour)
-        rows = paper.PATTERNS.get(f"Learned, {kind}", {}).values()
-        printed = tuple(Point(x, row["sparsity"]) for x, row in zip(paper.PENALTIES, rows, strict=False))
+        of_paper = paper.PATTERNS.get(f"Learned, {kind}", {}).values()
+        printed = tuple(Point(x, row["sparsity"]) for x, row in zip(paper.PENALTIES, of_paper, strict=False))
         series += [Series(f"{title}, paper", printed, colour, True, False, True)] if printed else []
     panel = Panel("", "penalty λ", _SPARSITY, tuple(series), log_x=True)
     caption = "The penalty leads the sparsity; where its scale starts depends on the loss it is weighed against."
@@ -192,21 +182,19 @@ def importance_chart(study: Study) -> Chart:
     )
     for method, title, colour in methods:
         found = importances(study, method)
-        points = [
+        by_category = [
             point(place, [(run, fmean(one.categories[name])) for run, one in found if name in one.categories])
             for place, name in enumerate(NAMES)
         ]
-        series = _series(title, points, colour, joined=False)
-        ticks = tuple((float(place), name) for place, name in enumerate(NAMES))
-        if series:
-            panels.append(Panel(f"{title} by category", "", "mean", tuple(series), ticks))
         longest = max((len(one.profile) for _, one in found), default=0)
-        line = [
+        by_distance = [
             point(distance, [(run, one.profile[distance]) for run, one in found if distance < len(one.profile)])
             for distance in range(max(1, round(0.9 * longest)))  # the last few distances have hardly any entries
         ]
-        series = _series(title, line, colour)
-        if series:
-            panels.append(Panel(f"{title} by distance", "|offset|", "mean", tuple(series)))
+        ticks = tuple((float(place), name) for place, name in enumerate(NAMES))
+        for series in _series(title, by_category, colour, joined=False):
+            panels.append(Panel(f"{title} by category", "", "mean", (series,), ticks))
+        for series in _series(title, by_distance, colour):
+            panels.append(Panel(f"{title} by distance", "|offset|", "mean", (series,)))
     caption = "Off the border. The diagonal is distance 0, neighbours are distance 1."
     return Chart("profile", "Importance by kind of position and by distance", caption, tuple(panels), "2")

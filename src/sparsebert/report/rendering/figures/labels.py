@@ -11,10 +11,10 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 def place_labels(
     named: Sequence[tuple[float, float, str]], dots: Sequence[tuple[float, float]], frame: Box
 ) -> list[tuple[float, float, str]]:
-    """Left end and baseline of each name; one that fits nowhere goes where it covers least."""
+    """Left end and baseline of each name, in their order; one that fits nowhere goes where it covers least."""
     taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in dots]
     placed = []
-    for x, y, name in sorted(named):
+    for x, y, name in named:
         width = _LETTER * len(name)
         candidates = [
             (x + _GAP, y + 3),

@@ -53,7 +53,7 @@ def lay_out(panel: Panel, *, large: bool) -> Layout:
     x_ticks = panel.ticks or tuple((value, tick_words(value, panel.log_x)) for value in across)
     named = [(x(p.x), y(p.y), p.name) for series in panel.series if series.labelled for p in series.points]
     dots = [(x(point.x), y(point.y)) for point in points]
-    names = place_labels(named, dots, (x.start, _TOP, x.end + 10, y.start))
+    names = place_labels(sorted(named), dots, (x.start, _TOP, x.end + 10, y.start))
     return Layout(width, height, x, y, x_ticks, y_ticks, names)
 
 

@@ -20,18 +20,11 @@ def handmade_gallery() -> Gallery:
     for name in ("star", "log_sparse", "strided", "fixed", "longformer", "big_bird"):
         settings = {"reading": "text", "seed": 1} if name == "longformer" else {}
         pattern = named(name, SKETCH, 1, **settings)
-        pictures.append(Picture(f"{paper.HANDMADE[name]} {pattern.sparsity:.0%}", kept(pattern)))
+        pictures.append(Picture(f"{paper.HANDMADE[name]} {pattern.sparsity:.0%}", pattern.keep()[0].numpy()))
     caption = (
         f"At {SKETCH} positions; a query is a row, a key a column, kept entries are filled. Sparsity behind the name."
     )
     return Gallery("handmade", "The six hand-made patterns", caption, tuple(pictures), "kept", "1")
-
-
-def kept(pattern: Pattern, head: int = 0, layer: int = 0) -> np.ndarray:
-    """What a head keeps, as a square of True and False."""
-    square = np.zeros(pattern.length**2, dtype=bool)
-    square[pattern.entries(head, layer)] = True
-    return square.reshape(pattern.length, pattern.length)
 
 
 def heat_gallery(study: Study) -> Gallery:
@@ -52,44 +45,30 @@ def heat_gallery(study: Study) -> Gallery:
 
 
 def _small(square: np.ndarray) -> np.ndarray:
-    """At most _LARGEST a side: the mean of blocks."""
+    """At most _LARGEST a side: the mean of blocks, or whether anything of a block is kept."""
     block = -(-len(square) // _LARGEST)
-    if block == 1:
-        return square
-    size = len(square) // block * block
-    return np.asarray(square[:size, :size].reshape(size // block, block, size // block, block).mean((1, 3)))
+    size = len(square) // block
+    blocks = square[: size * block, : size * block].reshape(size, block, size, block)
+    return np.asarray(blocks.any((1, 3)) if square.dtype == bool else blocks.mean((1, 3)))
 
 
 def learned_gallery(study: Study, kind: str, number: str) -> Gallery:
     """Every head of the sparsest learned pattern of that kind: the paper's fifth and sixth figures."""
-    run = sparsest_search(study, kind)
-    title = f"What each head learned: {KINDS[kind]}"
-    if run is None:
-        return Gallery(f"learned-{kind}", title, "No finished search.", (), "kept", number)
+    key, title = f"learned-{kind}", f"What each head learned: {KINDS[kind]}"
+    searches = [run for run in study.finished("search", family="learned", kind=kind) if run.file("pattern.safetensors")]
+    if not searches:
+        return Gallery(key, title, "No finished search.", (), "kept", number)
+    run = max(searches, key=_strength)
     pattern = Pattern.load(run.path / "pattern.safetensors")
-    pictures = tuple(
-        Picture(_head_title(pattern, head, layer), _kept_small(pattern, head, layer), (run.id,))
-        for layer in range(pattern.layers)
-        for head in range(pattern.heads)
-    )
+    pictures = []
+    for layer in range(pattern.layers):
+        for head, square in enumerate(pattern.layer(layer).keep().numpy(), 1):
+            name = f"Head {head}" if pattern.layers == 1 else f"Layer {layer + 1}, head {head}"
+            pictures.append(Picture(name, _small(square), (run.id,)))
     caption = f"{run.label}: {pattern.length} positions, {pattern.sparsity:.1%} sparse. Kept entries are filled."
-    return Gallery(f"learned-{kind}", title, caption, pictures, "kept", number)
-
-
-def _head_title(pattern: Pattern, head: int, layer: int) -> str:
-    return f"Head {head + 1}" if pattern.layers == 1 else f"Layer {layer + 1}, head {head + 1}"
-
-
-def _kept_small(pattern: Pattern, head: int, layer: int) -> np.ndarray:
-    square = kept(pattern, head, layer)
-    return square if pattern.length <= _LARGEST else _small(square.astype(float)) > 0
-
-
-def sparsest_search(study: Study, kind: str) -> StudyRun | None:
-    """The first seed of the largest penalty, as the paper shows; else the largest target."""
-    searches = study.finished("search", family="learned", kind=kind)
-    return max((run for run in searches if run.file("pattern.safetensors")), key=_strength, default=None)
+    return Gallery(key, title, caption, tuple(pictures), "kept", number)
 
 
 def _strength(run: StudyRun) -> tuple[float, float, int]:
+    """The first seed of the largest penalty, as the paper shows; else the largest target."""
     return run.condition.penalty or 0.0, run.condition.sparsity_target or 0.0, -run.seed

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparsebert.importance.figures import heat_range
+from sparsebert.importance.figures import draw_heat
 from sparsebert.patterns.figures import blank_figure, save_figure
 from sparsebert.report.rendering.figures.axes import Axis, span
 from sparsebert.report.rendering.figures.labels import place_labels
-from sparsebert.report.rendering.figures.shapes import Chart, Figure, Gallery, Panel, Picture, Series
+from sparsebert.report.rendering.figures.shapes import Chart, Figure, Gallery, Panel, Series
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -57,7 +57,7 @@ def _panel(axes: "Axes", panel: Panel) -> None:
     for series in panel.series:
         _series(axes, series)
     _names(axes, panel)
-    axes.set_title(panel.title.replace("$", r"\$"), fontsize=9)
+    axes.set_title(_literal(panel.title), fontsize=9)
     axes.set_xlabel(panel.x_label, fontsize=8)
     axes.set_ylabel(panel.y_label, fontsize=8)
     axes.tick_params(labelsize=7)
@@ -75,7 +75,7 @@ def _series(axes: "Axes", series: Series) -> None:
         xs,
         ys,
         color=colour,
-        label=series.name.replace("$", r"\$"),
+        label=_literal(series.name),
         linestyle=("--" if series.dashed else "-") if series.joined else "none",
         marker="o" if series.has_dots else "none",
         markersize=3.5,
@@ -95,33 +95,36 @@ def _names(axes: "Axes", panel: Panel) -> None:
     points = [point for series in panel.series for point in series.points]
     x = Axis(*span([point.x for point in points]), 0, _FRAME[0])
     y = Axis(*span([value for point in points for value in (point.y, *(point.interval or ()))]), _FRAME[1], 0)
-    named = [(point, x(point.x), y(point.y)) for series in panel.series if series.labelled for point in series.points]
+    named = sorted(
+        (x(point.x), y(point.y), point.name, point.x, point.y)
+        for series in panel.series
+        if series.labelled
+        for point in series.points
+    )
     dots = [(x(point.x), y(point.y)) for point in points]
-    placed = place_labels([(across, down, point.name) for point, across, down in named], dots, (0, 0, *_FRAME))
-    for point, across, down in named:
-        left, base, name = placed.pop(next(i for i, one in enumerate(placed) if one[2] == point.name))
+    placed = place_labels([one[:3] for one in named], dots, (0, 0, *_FRAME))
+    for (across, down, name, *at), (left, base, _) in zip(named, placed, strict=True):
         shift = ((left - across) / _UNIT, (down - base) / _UNIT)
-        axes.annotate(name.replace("$", r"\$"), (point.x, point.y), shift, textcoords="offset points", fontsize=6)
+        axes.annotate(_literal(name), (at[0], at[1]), shift, textcoords="offset points", fontsize=6)
+
+
+def _literal(text: str) -> str:
+    """A dollar sign begins no formula."""
+    return text.replace("$", r"\$")
 
 
 def _gallery(gallery: Gallery) -> "Drawing":
-    columns = min(6, len(gallery.pictures)) if gallery.scale == "kept" else min(4, len(gallery.pictures))
+    most, width, height = (6, 1.9, 2.1) if gallery.scale == "kept" else (4, 2.8, 2.7)
+    columns = min(most, len(gallery.pictures))
     rows = -(-len(gallery.pictures) // columns)
-    drawing = blank_figure(
-        (1.9 if gallery.scale == "kept" else 2.8) * columns, (2.1 if gallery.scale == "kept" else 2.7) * rows
-    )
+    drawing = blank_figure(width * columns, height * rows)
     for place, picture in enumerate(gallery.pictures, 1):
-        _picture(drawing.add_subplot(rows, columns, place), picture, gallery, drawing)
+        axes = drawing.add_subplot(rows, columns, place)
+        if gallery.scale == "kept":
+            axes.imshow(picture.array, cmap="Blues", vmin=0, vmax=1.3, interpolation="nearest")
+        else:
+            draw_heat(axes, picture.array, labelsize=6)
+        axes.set_title(_literal(picture.title), fontsize=8)
+        axes.set_xticks([])
+        axes.set_yticks([])
     return drawing
-
-
-def _picture(axes: "Axes", picture: Picture, gallery: Gallery, drawing: "Drawing") -> None:
-    if gallery.scale == "kept":
-        axes.imshow(picture.array, cmap="Blues", vmin=0, vmax=1.3, interpolation="nearest")
-    else:
-        low, high = heat_range(picture.array)
-        shown = axes.imshow(picture.array, cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
-        drawing.colorbar(shown, ax=axes, shrink=0.8).ax.tick_params(labelsize=6)
-    axes.set_title(picture.title.replace("$", r"\$"), fontsize=8)
-    axes.set_xticks([])
-    axes.set_yticks([])
