@@ -3,13 +3,12 @@
 import re
 from collections.abc import Callable, Sequence
 
-from tests.tasks.test_reading import MALFORMED
-
 from scorecard.row import FailedTrialError, Figures, Row, Trial, require
 from sparsebert.errors import SparseBertError
 from sparsebert.tasks.files.reading import read_rows
 from sparsebert.tasks.table import find_task
 from sparsebert.text import prepare_corpus
+from tests.tasks.files.test_reading import MALFORMED
 from tests.text.test_documents import FILES, LINES
 
 _NUM = len(MALFORMED) + len(LINES) + len(FILES)
