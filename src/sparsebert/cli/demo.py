@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sparsebert.cli import options
+
 if TYPE_CHECKING:
     from sparsebert.importance.categories import CategoryTable
     from sparsebert.runs import RunSettings
@@ -13,9 +15,9 @@ if TYPE_CHECKING:
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where everything is written; an unfinished demo in it goes on.")],
-    seed: Annotated[int, typer.Option(help="Of new weights, batches, dropout and samples.")] = 0,
+    seed: options.SeedOfSamples = 0,
     model: Annotated[str, typer.Option(help="minilm, a model folder, or scratch:tiny.")] = "minilm",
-    length: Annotated[int, typer.Option(help="Tokens in a row.")] = 64,
+    length: options.Length[int] = 64,
     batch_size: Annotated[int, typer.Option(help="Rows a step.")] = 16,
     importance_steps: Annotated[int, typer.Option(help="Steps of the importance analysis.")] = 260,
     search_steps: Annotated[int, typer.Option(help="Steps of the search.")] = 100,
@@ -31,7 +33,6 @@ def demo(
 
     sparsebert demo --out demo
     """
-    from sparsebert.cli.options import require_folder, say_what_happens
     from sparsebert.files import write_atomic
     from sparsebert.gates import Structured
     from sparsebert.importance.categories import tabulate
@@ -40,9 +41,9 @@ def demo(
     from sparsebert.text import prepare_corpus
     from sparsebert.training.starting_points import shape_of
 
-    require_folder(out)
+    options.require_folder(out)
     shape_of(model)  # refuses a model that is not there
-    say_what_happens()
+    options.say_what_happens()
     # One process on one machine: nothing is gained by cutting its batches. A checkpoint holds 400 MB, so not too often.
     fit = {"micro_batches": 1, "checkpoint_every": 50, "keep_checkpoints": 1}
     common: dict[str, Any] = {"corpus": out / "corpus", "length": length, "batch_size": batch_size, "seed": seed}

@@ -7,21 +7,24 @@ from typing import Annotated, Any
 
 import typer
 
+from sparsebert.cli import options
 from sparsebert.errors import ConfigError
 
 _TASKS = "mnli, qqp, qnli, sst2, cola, stsb, mrpc, rte, swag, squad1 or squad2"
+_DATA = (
+    "Folder that holds the official folders; builtin:tasks for tiny made-up files that need no download; "
+    "hub:default or hub:OWNER/NAME for a data set of the hub."
+)
+_ANCHOR = (
+    "Where a pattern's last row and column sit in a shorter input: at the true last token (token), at position n-1 as "
+    "in the paper (position), or token for patterns with a border only (auto)."
+)
 
 
 def finetune(
     context: typer.Context,
     task: Annotated[str, typer.Argument(help=f"{_TASKS}.")],
-    data: Annotated[
-        str,
-        typer.Option(
-            help="Folder that holds the official folders; builtin:tasks for tiny made-up files that need no download; "
-            "hub:default or hub:OWNER/NAME for a data set of the hub."
-        ),
-    ] = "builtin:tasks",
+    data: Annotated[str, typer.Option(help=_DATA)] = "builtin:tasks",
     model: Annotated[
         str, typer.Option(help="minilm, a model folder or run, a hub id, or scratch:tiny, scratch:mini, scratch:base.")
     ] = "minilm",
@@ -40,13 +43,7 @@ def finetune(
     ] = None,
     max_rows: Annotated[int | None, typer.Option(help="Train on so many rows, drawn by a seed of their own.")] = None,
     max_dev_rows: Annotated[int | None, typer.Option(help="Score on so many dev rows.")] = None,
-    anchor: Annotated[
-        str,
-        typer.Option(
-            help="Where a pattern's last row and column sit in a shorter input: at the true last token (token), at "
-            "position n-1 as in the paper (position), or token for patterns with a border only (auto)."
-        ),
-    ] = "auto",
+    anchor: Annotated[str, typer.Option(help=_ANCHOR)] = "auto",
     seed: Annotated[int, typer.Option(help="Of the new head, the order of rows, and dropout.")] = 0,
     seeds: Annotated[
         int, typer.Option(help="Run so many seeds, from --seed on; mean, deviation, 95 % interval.", min=1)
@@ -55,7 +52,7 @@ def finetune(
     check_data: Annotated[bool, typer.Option("--check-data", help="Report rows and problems; train nothing.")] = False,
     skip_bad_rows: Annotated[bool, typer.Option("--skip-bad-rows", help="Leave malformed rows out.")] = False,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Another setting, e.g. stride=64 or micro_batches=2.")
+        list[str] | None, options.other_settings("Another setting, e.g. stride=64 or micro_batches=2.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
@@ -85,7 +82,6 @@ def finetune(
 def _tune(
     context: typer.Context, out: Path, renamed: dict[str, Any], pairs: list[str] | None, seeds: Sequence[int]
 ) -> None:
-    from sparsebert.cli import options
     from sparsebert.runs import FinetuneRun
     from sparsebert.runs.repeats import repeated
     from sparsebert.training import for_this_terminal, is_main

@@ -5,15 +5,18 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli import options
+from sparsebert.errors import ConfigError
+
 
 def importance(
     context: typer.Context,
-    model: Annotated[str, typer.Option(help="minilm, a model folder, a hub id, or scratch:tiny|mini|base.")],
-    corpus: Annotated[Path, typer.Option(help="A folder made by sparsebert prepare.")],
-    steps: Annotated[int, typer.Option(help="Optimiser steps.")],
-    out: Annotated[Path, typer.Option(help="The run folder; an unfinished run in it is resumed.")],
-    length: Annotated[int, typer.Option(help="Tokens in a row.")] = 128,
-    batch_size: Annotated[int, typer.Option(help="Rows a step, over all ranks.")] = 32,
+    model: options.Model[str],
+    corpus: options.Corpus[Path],
+    steps: options.Steps[int],
+    out: options.RunFolder[Path],
+    length: options.Length[int] = 128,
+    batch_size: options.BatchSize[int] = 32,
     method: Annotated[
         str, typer.Option(help="gate: learn a soft P beside the weights. attention: average trained attention maps.")
     ] = "gate",
@@ -26,10 +29,10 @@ def importance(
             help="gate: share of the steps in which only the weights learn; 0 for a trained model.", show_default="0.5"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of new weights, batches and dropout.")] = 0,
+    seed: options.Seed = 0,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any other setting: rate=0.02, learning_rate=1e-4, anchor=token ..."),
+        options.other_settings("Any other setting: rate=0.02, learning_rate=1e-4, anchor=token ..."),
     ] = None,
 ) -> None:
     """Learn how much every entry of the attention matrix matters, and sum it up by category.
@@ -43,22 +46,20 @@ def importance(
 
     sparsebert importance --model minilm --corpus corpus --steps 300 --method attention --beside importance --out maps
     """
-    from sparsebert.cli.options import options_of, read_settings, require_folder, say_what_happens, settings_given
-    from sparsebert.errors import ConfigError
     from sparsebert.runs import ImportanceRun
     from sparsebert.training import for_this_terminal, is_main
 
     if method not in ("gate", "attention"):
         raise ConfigError(f"--method is {method!r}; expected gate or attention")
-    given = settings_given(context, ImportanceRun.known()) | {"kind": "soft" if method == "gate" else "attention"}
+    known, flags = ImportanceRun.known(), options.options_of(importance, num_steps="--steps", kind="--method")
+    given = options.settings_given(context, known) | {"kind": "soft" if method == "gate" else "attention"}
     if method == "gate":
         given.setdefault("head_start", 0.5)
-    options = options_of(importance, num_steps="--steps", kind="--method")
-    run = ImportanceRun.read(given | read_settings(set_, ImportanceRun.known(), options))
-    require_folder(out)
+    run = ImportanceRun.read(given | options.read_settings(set_, known, flags))
+    options.require_folder(out)
     if beside is not None:
         _check_beside(beside, method)
-    say_what_happens()
+    options.say_what_happens()
     run.make(out, for_this_terminal("importance") if is_main() else None)
     if is_main():
         _report(out, beside, seed)
@@ -76,7 +77,6 @@ def _report(out: Path, beside: Path | None, seed: int) -> None:
 
 def _check_beside(beside: Path, method: str) -> None:
     """Before the work: what is to be drawn beside it must be there, and of the other method."""
-    from sparsebert.errors import ConfigError
     from sparsebert.importance.saved import ATTENTION, load_importance
 
     load_importance(beside)

@@ -1,18 +1,40 @@
-"""What several commands share: the one reader of `--set key=value`, and what is checked before work begins."""
+"""What several commands share: options, the one reader of `--set key=value`, and what is checked before work begins."""
 
 import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
-from typer import Context
+from typer import Context, Option
 from typer.models import ArgumentInfo, OptionInfo
 
 from sparsebert.errors import ConfigError, FileError
 from sparsebert.settings import Declared, refuse_unknown
-from sparsebert.tasks.config import FinetuneConfig
+
+# Options of several commands. The type that a command fills in says whether one may be left out; where its help also
+# says what happens then, the command takes the words alone.
+Kind = TypeVar("Kind")
+MODEL = "minilm, a model folder, a hub id, or scratch:tiny|mini|base."
+STEPS = "Optimiser steps."
+LENGTH = "Tokens in a row."
+BATCH_SIZE = "Rows a step, over all ranks."
+PREPARED = "A folder made by sparsebert prepare."
+Model = Annotated[Kind, Option(help=MODEL)]
+Steps = Annotated[Kind, Option(help=STEPS)]
+Length = Annotated[Kind, Option(help=LENGTH)]
+BatchSize = Annotated[Kind, Option(help=BATCH_SIZE)]
+Corpus = Annotated[Kind, Option(help=PREPARED)]
+RunFolder = Annotated[Kind, Option(help="The run folder; an unfinished run in it is resumed.")]
+PatternFile = Annotated[Kind, Option(help="Save the pattern to this .safetensors file.")]
+Seed = Annotated[int, Option(help="Of new weights, batches and dropout.")]
+SeedOfSamples = Annotated[int, Option(help="Of new weights, batches, dropout and samples.")]
+
+
+def other_settings(help: str) -> Any:
+    """The option for all settings that have none of their own."""
+    return Option("--set", help=help)
 
 
 def read_settings(
@@ -59,6 +81,8 @@ def options_of(command: Callable[..., Any], **others: str) -> dict[str, str]:
 
 def command_line(command: str, run: Any, options: Mapping[str, str]) -> str:
     """The command that makes a task's run again: what is always said, and what differs from a plain run."""
+    from sparsebert.tasks.config import FinetuneConfig
+
     plain = FinetuneConfig(run.task, run.data, run.model).resolved()
     task = run.task if command == "finetune" else f"--task {run.task}"
     words = [f"sparsebert {command} {task} --data {run.data} --model {run.model}"]

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparsebert.cli import options
+from sparsebert.errors import FileError, PatternError
+
 if TYPE_CHECKING:
     from sparsebert.patterns import Pattern
 
@@ -24,9 +27,9 @@ def pattern(
     sparsity: Annotated[
         float | None, typer.Option(help="Of random and window_border; of a file: picked from the ranking it carries.")
     ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="An argument of the builder, e.g. stride=8.")] = None,
+    set_: Annotated[list[str] | None, options.other_settings("An argument of the builder, e.g. stride=8.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of words and a picture.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Save the pattern to this .safetensors file.")] = None,
+    out: options.PatternFile[Path | None] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw every head to this .png, .svg or .pdf file.")] = None,
 ) -> None:
     """Build a pattern, print what it keeps and how it looks.
@@ -59,11 +62,8 @@ def pattern(
 
 
 def _check_paths(out: Path | None, figure: Path | None) -> None:
-    from sparsebert.cli.options import require_file
-    from sparsebert.errors import FileError
-
-    require_file(out)
-    require_file(figure, "--figure")
+    options.require_file(out)
+    options.require_file(figure, "--figure")
     if figure is not None and figure.suffix not in (".png", ".svg", ".pdf"):
         raise FileError(f"cannot draw to {figure}; its name must end in .png, .svg or .pdf")
 
@@ -71,8 +71,6 @@ def _check_paths(out: Path | None, figure: Path | None) -> None:
 def _build(
     name: str, length: int | None, heads: int | None, given: dict[str, float | None], pairs: list[str] | None
 ) -> "Pattern":
-    from sparsebert.cli.options import builder_arguments, options_of, read_settings
-    from sparsebert.errors import PatternError
     from sparsebert.patterns import Pattern, find
 
     if Path(name).is_file():
@@ -80,9 +78,9 @@ def _build(
             raise PatternError(f"{name} is a saved pattern; --heads, --seed and --set only apply to a builder's name")
         found = find(name, Pattern.load(name).length if length is None else length)
         return found if given["sparsity"] is None else found.at_sparsity(given["sparsity"])
-    options = options_of(pattern)
-    del options["sparsity"]  # an argument of few builders, by either way
-    arguments = read_settings(pairs, builder_arguments(name), options)
+    flags = options.options_of(pattern)
+    del flags["sparsity"]  # an argument of few builders, by either way
+    arguments = options.read_settings(pairs, options.builder_arguments(name), flags)
     arguments |= {key: value for key, value in given.items() if value is not None}
     return find(name, 128 if length is None else length, 1 if heads is None else heads, **arguments)
 

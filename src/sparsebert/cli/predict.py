@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparsebert.cli import options
 from sparsebert.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,14 +40,13 @@ def predict(
 
     sparsebert predict runs/swag --file val.csv --score
     """
-    from sparsebert.cli.options import require_file
     from sparsebert.files import write_atomic
     from sparsebert.tasks.files.rows_to_predict import read_inputs
     from sparsebert.tasks.prediction import Predictor
 
     if score and file is None:
         raise ConfigError("--score was given without --file; name an official file with labels")
-    require_file(out)
+    options.require_file(out)
     predictor = Predictor(run)
     if score and file is not None:
         lines = iter([_line(dict(predictor.metrics(read_inputs(file, predictor.task, labelled=True))))])

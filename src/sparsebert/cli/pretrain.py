@@ -1,9 +1,12 @@
 """`sparsebert pretrain`: train a model's weights under a pattern, or from scratch."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from sparsebert.cli import options
+from sparsebert.errors import ConfigError
 
 if TYPE_CHECKING:
     from sparsebert.runs import PretrainRun
@@ -11,20 +14,17 @@ if TYPE_CHECKING:
 
 def pretrain(
     context: typer.Context,
-    model: Annotated[
-        str | None,
-        typer.Option(help="minilm, a model folder, a hub id, or scratch:tiny|mini|base.", show_default="the recipe's"),
-    ] = None,
-    corpus: Annotated[Path | None, typer.Option(help="A folder made by sparsebert prepare.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The run folder; an unfinished run in it is resumed.")] = None,
+    model: Annotated[str | None, typer.Option(help=options.MODEL, show_default="the recipe's")] = None,
+    corpus: options.Corpus[Path | None] = None,
+    out: options.RunFolder[Path | None] = None,
     pattern: Annotated[
         str | None, typer.Option(help="A file or a name such as star; without one everyone attends to everyone.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps.", show_default="the recipe's epochs")] = None,
-    length: Annotated[int | None, typer.Option(help="Tokens in a row.", show_default="128")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Rows a step, over all ranks.", show_default="32")] = None,
+    steps: Annotated[int | None, typer.Option(help=options.STEPS, show_default="the recipe's epochs")] = None,
+    length: Annotated[int | None, typer.Option(help=options.LENGTH, show_default="128")] = None,
+    batch_size: Annotated[int | None, typer.Option(help=options.BATCH_SIZE, show_default="32")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="At its peak.", show_default="1e-4")] = None,
-    seed: Annotated[int, typer.Option(help="Of new weights, batches and dropout.")] = 0,
+    seed: options.Seed = 0,
     recipe: Annotated[str | None, typer.Option(help="Settings of a whole run: paper.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what the run would be and cost; train nothing.")
@@ -40,7 +40,7 @@ def pretrain(
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any other setting: warmup_steps=100, dropout=0.0, evaluate_every=50 ..."),
+        options.other_settings("Any other setting: warmup_steps=100, dropout=0.0, evaluate_every=50 ..."),
     ] = None,
 ) -> None:
     """Train on corrupted text (MLM and NSP), under a pattern or without one.
@@ -56,44 +56,52 @@ def pretrain(
 
     sparsebert pretrain --recipe paper --dry-run --device-flops 5e13 --devices 8
     """
-    from sparsebert.cli.options import builder_arguments, options_of, read_settings, settings_given
-    from sparsebert.errors import ConfigError
-    from sparsebert.runs.pretrain import PATTERN, PretrainRun, recipe_settings
-
-    is_built = pattern is not None and not Path(pattern).is_file()
-    for pair in set_ or []:
-        if pair.startswith(PATTERN) and not is_built:
-            raise ConfigError(f"--set was given {pair!r}, but --pattern names no builder that it could apply to")
-    known = PretrainRun.known() | (builder_arguments(str(pattern), PATTERN) if is_built else {})
-    others = read_settings(set_, known, options_of(pretrain, num_steps="--steps"))
-    chosen = settings_given(context, PretrainRun.known()) | others
-    if recipe is not None:
-        chosen = recipe_settings(recipe, chosen) | chosen
-    for name in ("model", "steps"):
-        if name not in chosen:
-            raise ConfigError(f"--{name} is missing; give it, or a --recipe that has it")
-    run = PretrainRun.read(chosen)
+    chosen = _chosen(context, pattern, set_)
+    run = _run(chosen, recipe)
     if dry_run:
         typer.echo("\n".join(_description(run, device_flops, devices or 1)))
         return
-    only_dry = {"--device-flops": device_flops, "--devices": devices, "vocab_size": others.get("vocab_size")}
+    only_dry = {"--device-flops": device_flops, "--devices": devices, "vocab_size": chosen.get("vocab_size")}
     for name, value in only_dry.items():
         if value is not None:
             raise ConfigError(f"{name} was given without --dry-run; it is for the estimate alone, so leave it out")
     _train(run, out)
 
 
+def _chosen(context: typer.Context, pattern: str | None, pairs: list[str] | None) -> dict[str, Any]:
+    """The settings that were given, by name; with --pattern a builder's name, also those of the builder."""
+    from sparsebert.runs.pretrain import PATTERN, PretrainRun
+
+    is_built = pattern is not None and not Path(pattern).is_file()
+    for pair in pairs or []:
+        if pair.startswith(PATTERN) and not is_built:
+            raise ConfigError(f"--set was given {pair!r}, but --pattern names no builder that it could apply to")
+    known = PretrainRun.known()
+    of_builder = options.builder_arguments(str(pattern), PATTERN) if is_built else {}
+    flags = options.options_of(pretrain, num_steps="--steps")
+    return options.settings_given(context, known) | options.read_settings(pairs, known | of_builder, flags)
+
+
+def _run(chosen: dict[str, Any], recipe: str | None) -> "PretrainRun":
+    from sparsebert.runs.pretrain import PretrainRun, recipe_settings
+
+    if recipe is not None:
+        chosen = recipe_settings(recipe, chosen) | chosen
+    for name in ("model", "steps"):
+        if name not in chosen:
+            raise ConfigError(f"--{name} is missing; give it, or a --recipe that has it")
+    return PretrainRun.read(chosen)
+
+
 def _train(run: "PretrainRun", out: Path | None) -> None:
-    from sparsebert.cli.options import require_folder, say_what_happens
-    from sparsebert.errors import ConfigError
     from sparsebert.training import for_this_terminal, is_main
 
     if out is None:
         raise ConfigError("--out is missing; name the run folder to write, or to resume")
     if run.corpus is None:
         raise ConfigError("--corpus is missing; make one with: sparsebert prepare FILE --model MODEL --out CORPUS")
-    require_folder(out)
-    say_what_happens()
+    options.require_folder(out)
+    options.say_what_happens()
     fields = run.make(out, for_this_terminal("pretrain") if is_main() else None).fields
     if is_main():
         metrics = fields["metrics"]

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli import options
+
 
 class Format(StrEnum):
     html = "html"
@@ -37,13 +39,12 @@ def report(
     """
     from collections import Counter
 
-    from sparsebert.cli.options import require_file, require_folder
     from sparsebert.report.writing import write_report
     from sparsebert.studies.records import unpacked
 
-    require_file(out)
-    require_file(findings, "--findings")
-    require_folder(figures, "--figures")
+    options.require_file(out)
+    options.require_file(findings, "--findings")
+    options.require_folder(figures, "--figures")
     with unpacked(folder) as study:
         records = None if study == folder else folder
         judged = write_report(study, out, form=format_.value, figures=figures, findings=findings, records=records)

@@ -6,13 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
+from sparsebert.cli import options
+from sparsebert.errors import ConfigError
+
 
 def search(
     context: typer.Context,
-    model: Annotated[str, typer.Option(help="minilm, a model folder, a hub id, or scratch:tiny|mini|base.")],
-    out: Annotated[Path, typer.Option(help="The run folder; an unfinished run in it is resumed.")],
-    corpus: Annotated[Path | None, typer.Option(help="A folder made by sparsebert prepare.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Optimiser steps.", show_default="required with --corpus")] = None,
+    model: options.Model[str],
+    out: options.RunFolder[Path],
+    corpus: options.Corpus[Path | None] = None,
+    steps: Annotated[int | None, typer.Option(help=options.STEPS, show_default="required with --corpus")] = None,
     task: Annotated[
         str | None, typer.Option(help="Learn on this task's own loss instead of a corpus: rte, mrpc, squad1 ...")
     ] = None,
@@ -30,16 +33,14 @@ def search(
             help="Tokens in a row; beyond 256 only sampled lines are computed.", show_default="128; the task's own"
         ),
     ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Rows a step, over all ranks.", show_default="32; the task's own")
-    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help=options.BATCH_SIZE, show_default="32; the task's own")] = None,
     preset: Annotated[str, typer.Option(help="default, paper, or official (the released code).")] = "default",
     levels: Annotated[int, typer.Option(help="2: the gate learns on batches of its own (first-order DARTS).")] = 1,
     diagonal: Annotated[str, typer.Option(help="learned, keep or drop, when the gate is frozen.")] = "learned",
-    seed: Annotated[int, typer.Option(help="Of new weights, batches, dropout and samples.")] = 0,
+    seed: options.SeedOfSamples = 0,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Any other setting: rate=0.05, anchor=token, checkpoint_every=50 ..."),
+        options.other_settings("Any other setting: rate=0.05, anchor=token, checkpoint_every=50 ..."),
     ] = None,
 ) -> None:
     """Learn which entries to keep (the paper's Algorithm 1), and freeze them into a pattern.
@@ -56,8 +57,6 @@ def search(
 
     sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
     """
-    from sparsebert.errors import ConfigError
-
     if (corpus is None) == (task is None):
         raise ConfigError("search learns on text or on a task; give either --corpus or --task, one of them")
     if task is None and data is not None:
@@ -69,7 +68,6 @@ def search(
 
 
 def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: list[str] | None) -> None:
-    from sparsebert.cli import options
     from sparsebert.runs import SearchRun, TaskSearchRun
     from sparsebert.training import for_this_terminal, is_main
 

@@ -1,15 +1,18 @@
 """`sparsebert study`: the paper's experiments as grids of runs, on this machine or a Ray cluster."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparsebert.cli import options
+
 if TYPE_CHECKING:
-    from sparsebert.studies.study import Plan
+    from sparsebert.studies.study import Plan, StudyConfig
 
 
 def study(
+    context: typer.Context,
     name: Annotated[str, typer.Argument(help="importance, diagonal, pruning, patterns, ablation, stages or all.")],
     out: Annotated[Path, typer.Option(help="The study folder; what is finished in it is not made again.")],
     scale: Annotated[
@@ -20,9 +23,7 @@ def study(
         str | None, typer.Option(help="Of a Ray cluster, or auto.", show_default="a local cluster")
     ] = None,
     model: Annotated[str | None, typer.Option(help="Where runs start.", show_default="the scale's own")] = None,
-    corpus: Annotated[
-        Path | None, typer.Option(help="A folder made by sparsebert prepare.", show_default="built-in text")
-    ] = None,
+    corpus: Annotated[Path | None, typer.Option(help=options.PREPARED, show_default="built-in text")] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder that holds the official task folders.", show_default="built-in tasks")
     ] = None,
@@ -45,9 +46,7 @@ def study(
         typer.Option(help="Operations a second one slot sustains, for estimates.", show_default="measured here"),
     ] = None,
     confirm: Annotated[bool, typer.Option("--confirm", help="Run the paper scale, not only show its cost.")] = False,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Another size of the scale, e.g. adapt_steps=50.")
-    ] = None,
+    set_: Annotated[list[str] | None, options.other_settings("Another size of the scale, e.g. adapt_steps=50.")] = None,
 ) -> None:
     """Run the experiments of the paper: what is missing, in the right order, once.
 
@@ -64,55 +63,50 @@ def study(
 
     sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
     """
-    from sparsebert.cli.options import options_of, read_settings, require_folder
-    from sparsebert.studies.scales import sizes as known_sizes
-    from sparsebert.studies.study import StudyConfig, make_plan, planned
-
-    require_folder(out)
-    require_folder(record, "--record")
-    sizes: dict[str, Any] = read_settings(set_, known_sizes(), options_of(study))
-    sizes |= {} if seeds is None else {"seeds": seeds}
-    config = StudyConfig(
-        name=name,
-        out=out,
-        scale=scale,
-        model=model,
-        corpus=corpus,
-        data=data,
-        finished=finished,
-        record=record,
-        engine=engine,  # type: ignore[arg-type]
-        address=address,
-        workers=workers,
-        threads=threads,
-        gpus=gpus,
-        max_hours=max_hours,
-        flops_per_second=device_flops,
-        sizes=sizes,
-    )
+    options.require_folder(out)
+    options.require_folder(record, "--record")
+    config = _config(context, set_)
     if dry_run or (scale == "paper" and not confirm):
-        plan = make_plan(config)
-        typer.echo("\n".join([*(graph_lines(plan) + phase_lines(plan) if dry_run else []), *cost_lines(plan)]))
-        if scale == "paper":
-            typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")
-        return
+        _tell(config, runs=dry_run)
+    else:
+        _run(config)
+
+
+def _config(context: typer.Context, pairs: list[str] | None) -> "StudyConfig":
+    """What the options ask for, by name; the number of seeds is one of the scale's sizes."""
+    from sparsebert.settings import declared
+    from sparsebert.studies.scales import sizes as known_sizes
+    from sparsebert.studies.study import StudyConfig
+
+    sizes = options.read_settings(pairs, known_sizes(), options.options_of(study))
+    seeds, flops = context.params["seeds"], context.params["device_flops"]
+    given = options.settings_given(context, declared(StudyConfig))
+    return StudyConfig(**given, flops_per_second=flops, sizes=sizes | ({} if seeds is None else {"seeds": seeds}))
+
+
+def _tell(config: "StudyConfig", *, runs: bool) -> None:
+    """What the study would cost, and with it each of its runs."""
+    from sparsebert.studies.study import make_plan
+
+    plan = make_plan(config)
+    typer.echo("\n".join([*(graph_lines(plan) + phase_lines(plan) if runs else []), *cost_lines(plan)]))
+    if config.scale == "paper":
+        typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")
+
+
+def _run(config: "StudyConfig") -> None:
+    from sparsebert.studies.progress import for_this_terminal
+    from sparsebert.studies.study import planned, record, run_study
+
     with planned(config) as plan:
         typer.echo("\n".join(cost_lines(plan)), err=True)
-        _run(plan)
-
-
-def _run(plan: "Plan") -> None:
-    from sparsebert.studies.progress import for_this_terminal
-    from sparsebert.studies.study import record, run_study
-
-    try:
-        run_study(plan, for_this_terminal(f"study {plan.name}"))
-    finally:
-        # Also when time is up or a run failed: what is finished is kept.
-        record(plan)
-    typer.echo(
-        f"{plan.place.out}: study {plan.name}, scale {plan.graph.scale.name}, {len(plan.graph.runs)} runs finished"
-    )
+        try:
+            run_study(plan, for_this_terminal(f"study {plan.name}"))
+        finally:
+            # Also when time is up or a run failed: what is finished is kept.
+            record(plan)
+        runs = len(plan.graph.runs)
+        typer.echo(f"{plan.place.out}: study {plan.name}, scale {plan.graph.scale.name}, {runs} runs finished")
 
 
 def graph_lines(plan: "Plan") -> list[str]:

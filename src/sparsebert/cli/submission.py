@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli import options
+
 
 def submission(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Fine-tuned runs, one a task.")],
@@ -23,11 +25,10 @@ def submission(
     """
     from tempfile import TemporaryDirectory
 
-    from sparsebert.cli.options import require_file
     from sparsebert.tasks.loading import data_folder
     from sparsebert.tasks.submission import write_submission
 
-    require_file(out)
+    options.require_file(out)
     with TemporaryDirectory() as folder:
         written = write_submission(runs, data_folder(data, Path(folder)), out, max_rows=max_rows)
     for name, rows in sorted(written.files.items()):

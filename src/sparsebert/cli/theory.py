@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from sparsebert.cli import options
+from sparsebert.errors import ConfigError
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -57,10 +60,7 @@ def theory(
 
     sparsebert theory --pattern star --length 128
     """
-    from sparsebert.cli.options import require_folder
-    from sparsebert.errors import ConfigError
-
-    require_folder(out)
+    options.require_folder(out)
     if pattern is None and length is not None:
         raise ConfigError("--length was given without --pattern; the proof has --tokens, so leave it out")
     if pattern is not None:
