@@ -22,9 +22,10 @@ from sparsebert.attention import AttentionArguments, GateValues, Relaxation
 from sparsebert.errors import GateError
 from sparsebert.gates.distributions import distribution_named, logistic_noise
 from sparsebert.gates.freezing import keep_within
+from sparsebert.gates.initial_logits import initial_logits
 from sparsebert.gates.schedules import Schedule
 from sparsebert.gates.scope import Scope, check_scope, scope_of
-from sparsebert.gates.settings import Settings
+from sparsebert.gates.settings import preset
 from sparsebert.memory import require_memory
 from sparsebert.patterns import Anchor, Pattern, full
 from sparsebert.patterns.entries import Entries
@@ -51,19 +52,23 @@ class Gate(nn.Module, ABC):
         self,
         length: int,
         heads: int,
-        settings: Settings,
-        sizes: np.ndarray,
         *,
-        sparsity: float | None,
-        penalty: float,
-        steps: int,
-        anchor: Anchor,
+        sparsity: float | None = None,
+        penalty: float = 0.0,
+        steps: int = 1000,
+        seed: int = 0,
+        anchor: Anchor = "position",
+        settings: str = "default",
+        **changes: Any,
     ) -> None:
         super().__init__()
         _check(length, heads, sparsity, penalty, steps)
-        self.length, self.heads, self.settings, self.anchor = length, heads, settings, anchor
+        self.length, self.heads, self.anchor = length, heads, anchor
         self.sparsity, self.penalty_weight, self.steps = sparsity, penalty, steps
-        self.distribution = distribution_named(settings.distribution)
+        self.settings = preset(settings, **changes)
+        self.distribution = distribution_named(self.settings.distribution)
+        sizes = self.lay_out_units()
+        self.alpha = nn.Parameter(initial_logits(heads, len(sizes), self.settings, seed))
         self.register_buffer("sizes", torch.from_numpy(sizes.astype(np.int64)), persistent=False)
         self.register_buffer("dual", torch.zeros((), dtype=torch.float64))  # lambda of the target sparsity
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
@@ -79,6 +84,11 @@ class Gate(nn.Module, ABC):
         return {**self.__dict__, "_cache": {}}  # belongs to one forward, and its graph cannot be copied
 
     # What each kind of gate says about itself
+
+    @abstractmethod
+    def lay_out_units(self) -> Int64[np.ndarray, " units"]:
+        """How many entries each unit stands for. Called once, when length, heads and settings are known: a kind of gate
+        refuses here what it cannot do, and makes what it looks up later."""
 
     @property
     @abstractmethod

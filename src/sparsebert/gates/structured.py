@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
 from sparsebert import draws
 from sparsebert.attention import AttentionArguments
 from sparsebert.errors import GateError
 from sparsebert.gates.gate import Gate, require_room
-from sparsebert.gates.initial_logits import initial_logits
 from sparsebert.gates.sampled_lines import explored, lines_pattern, lines_within
-from sparsebert.gates.settings import preset
-from sparsebert.patterns import Anchor, Pattern, from_offsets
+from sparsebert.patterns import Pattern, from_offsets
 from sparsebert.patterns.entries import Entries
 
 _LONGEST_DENSE = 256  # positions; beyond it only the sampled lines are ever held
@@ -29,32 +27,21 @@ class Structured(Gate):
     token needs itself is the question.
     """
 
-    def __init__(
-        self,
-        length: int,
-        heads: int,
-        *,
-        sparsity: float | None = None,
-        penalty: float = 0.0,
-        steps: int = 1000,
-        seed: int = 0,
-        anchor: Anchor = "position",
-        settings: str = "default",
-        **changes: Any,
-    ) -> None:
-        chosen = preset(settings, **changes)
-        is_sparse = chosen.path == "sparse" or (chosen.path == "auto" and length > _LONGEST_DENSE)
-        share = chosen.initial_density if is_sparse else 1.0
-        # A key and a bias of every entry that the first sample keeps.
-        require_room(8.0 * share * heads * length**2, f"{share:.0%} of {heads} x {length} x {length} entries")
-        edge = 2 if chosen.border else 0
-        units = np.arange(length - edge)
-        sizes = np.where(units == 0, 1, 2) * (length - edge - units)
-        super().__init__(length, heads, chosen, sizes, sparsity=sparsity, penalty=penalty, steps=steps, anchor=anchor)
-        self.alpha = nn.Parameter(initial_logits(heads, len(units), chosen, seed))
-        self.is_sparse = is_sparse
-        if self.is_sparse and chosen.relaxation == "multiplicative":
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only the sampled lines are held."""
+        return self.settings.path == "sparse" or (self.settings.path == "auto" and self.length > _LONGEST_DENSE)
+
+    def lay_out_units(self) -> Int64[np.ndarray, " units"]:
+        if self.is_sparse and self.relaxation == "multiplicative":
             raise GateError("the sparse path has a bias per entry; choose relaxation='log' or 'additive' for it")
+        share = self.settings.initial_density if self.is_sparse else 1.0
+        # A key and a bias of every entry that the first sample keeps.
+        entries = f"{share:.0%} of {self.heads} x {self.length} x {self.length} entries"
+        require_room(8.0 * share * self.heads * self.length**2, entries)
+        inside = self.length - 2 if self.settings.border else self.length
+        units = np.arange(inside)
+        return np.where(units == 0, 1, 2) * (inside - units)
 
     @property
     def fixed(self) -> int:

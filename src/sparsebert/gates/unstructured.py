@@ -9,9 +9,7 @@ from torch import Tensor, nn
 
 from sparsebert.attention import AttentionArguments
 from sparsebert.gates.gate import Gate, require_room
-from sparsebert.gates.initial_logits import initial_logits
-from sparsebert.gates.settings import preset
-from sparsebert.patterns import Anchor, Pattern, from_keep
+from sparsebert.patterns import Pattern, from_keep
 from sparsebert.patterns.entries import Entries
 
 
@@ -27,31 +25,23 @@ class Unstructured(Gate):
     columns: Tensor
     unit_of: Tensor
 
-    def __init__(
-        self,
-        length: int,
-        heads: int,
-        *,
-        sparsity: float | None = None,
-        penalty: float = 0.0,
-        steps: int = 1000,
-        seed: int = 0,
-        anchor: Anchor = "position",
-        settings: str = "default",
-        **changes: Any,
-    ) -> None:
-        chosen = preset(settings, **changes)
+    def lay_out_units(self) -> Int64[np.ndarray, " units"]:
+        length, heads, symmetric = self.length, self.heads, self.settings.symmetric
         # Indices of the entries; alpha with its gradient and AdamW's moments; one sample.
         require_room(length**2 * (16 + 12.0 * heads), f"a value for each of {heads} x {length} x {length} entries")
-        rows, columns = np.triu_indices(length) if chosen.symmetric else np.indices((length, length)).reshape(2, -1)
-        sizes = np.where(rows == columns, 1, 2) if chosen.symmetric else np.ones(len(rows), dtype=np.int64)
-        super().__init__(length, heads, chosen, sizes, sparsity=sparsity, penalty=penalty, steps=steps, anchor=anchor)
-        self.alpha = nn.Parameter(initial_logits(heads, len(rows), chosen, seed))
         self.shared = nn.ParameterDict()
-        if chosen.pooled:
-            names = ["distance", "position"] if chosen.symmetric else ["distance", "query", "key"]
+        if self.settings.pooled:
+            names = ["distance", "position"] if symmetric else ["distance", "query", "key"]
             self.shared = nn.ParameterDict({name: torch.zeros(heads, length) for name in names})
-        self._place_entries(rows, columns)
+        rows, columns = np.triu_indices(length) if symmetric else np.indices((length, length)).reshape(2, -1)
+        unit_of = np.empty((length, length), dtype=np.int64)
+        unit_of[rows, columns] = np.arange(len(rows))
+        if symmetric:
+            unit_of[columns, rows] = np.arange(len(rows))
+        self.register_buffer("rows", torch.from_numpy(rows), persistent=False)
+        self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
+        self.register_buffer("unit_of", torch.from_numpy(unit_of.reshape(-1)), persistent=False)
+        return np.bincount(unit_of.reshape(-1))
 
     @property
     def fixed(self) -> int:
@@ -90,15 +80,6 @@ class Unstructured(Gate):
             self.alpha_group([self.alpha], weights_rate, self.settings.entry_share),
             self.alpha_group(list(self.shared.values()), weights_rate),
         ]
-
-    def _place_entries(self, rows: np.ndarray, columns: np.ndarray) -> None:
-        unit_of = np.empty((self.length, self.length), dtype=np.int64)
-        unit_of[rows, columns] = np.arange(len(rows))
-        if self.settings.symmetric:
-            unit_of[columns, rows] = np.arange(len(rows))
-        self.register_buffer("rows", torch.from_numpy(rows), persistent=False)
-        self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
-        self.register_buffer("unit_of", torch.from_numpy(unit_of.reshape(-1)), persistent=False)
 
 
 class Soft(Unstructured):
