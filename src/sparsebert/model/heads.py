@@ -4,9 +4,11 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sparsebert.batches import TextBatch
 from sparsebert.errors import ModelError
 from sparsebert.model import bert
 from sparsebert.model.conversion import sparsify
@@ -18,6 +20,15 @@ def require_word_head(model: Any) -> None:
     """Refuse a model that scores no words."""
     if model.get_output_embeddings() is None:
         raise ModelError(f"{type(model).__name__} has no head that predicts words; load the model with its MLM head")
+
+
+def encoder_inputs(model: Any, batch: TextBatch) -> dict[str, Tensor]:
+    """A batch as a model takes it, on the model's device."""
+    device = next(model.parameters()).device
+    lengths = batch.lengths.to(device)
+    real = (torch.arange(batch.input_ids.shape[1], device=device) < lengths[:, None]).long()
+    ids = {"input_ids": batch.input_ids.to(device), "attention_mask": real}
+    return {**ids, **segments(model, batch.token_type_ids.to(device))}
 
 
 def segments(model: Any, token_type_ids: Tensor) -> dict[str, Tensor]:

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sparsebert.training.pretraining import BatchSource, encoder_inputs
+from sparsebert.model.heads import encoder_inputs
+from sparsebert.training.pretraining import BatchSource
 
 
 @torch.no_grad()

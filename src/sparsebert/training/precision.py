@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import torch
+
 from sparsebert.errors import ConfigError
 
 # Large enough that the product is handed to oneDNN's fastest path.
@@ -19,6 +21,17 @@ def require_bfloat16() -> None:
             "a product in bfloat16 is an illegal instruction on this processor, although it advertises AMX; set "
             "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 in the environment, or leave precision at float32"
         )
+
+
+def has_fast_bfloat16() -> bool:
+    """Whether products in bfloat16 are this processor's own, and so faster than in float32; false where they kill."""
+    if not (torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()):
+        return False
+    try:
+        require_bfloat16()
+    except ConfigError:
+        return False
+    return True
 
 
 def _advertises_amx() -> bool:

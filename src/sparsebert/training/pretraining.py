@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from sparsebert.batches import PretrainingBatch, PretrainingBatches
 from sparsebert.errors import ConfigError
-from sparsebert.model.heads import encoder_states_changed, pattern_of, require_word_head, segments
+from sparsebert.model.heads import encoder_inputs, encoder_states_changed, pattern_of, require_word_head
 from sparsebert.model.saving import save_trained
 from sparsebert.text import TokenStore
 from sparsebert.training.launch import local_share, sum_over_ranks
@@ -144,15 +144,6 @@ class PretrainingObjective(Objective):
         if part not in self._parts:
             self._parts[part] = self.batches(part, self.micro_batches)
         return self._parts[part]
-
-
-def encoder_inputs(model: Any, batch: PretrainingBatch) -> dict[str, Tensor]:
-    """A batch as a model takes it, on the model's device."""
-    device = next(model.parameters()).device
-    lengths = batch.lengths.to(device)
-    real = (torch.arange(batch.input_ids.shape[1], device=device) < lengths[:, None]).long()
-    ids = {"input_ids": batch.input_ids.to(device), "attention_mask": real}
-    return {**ids, **segments(model, batch.token_type_ids.to(device))}
 
 
 def _tally(scores: Float[Tensor, "rows classes"], answers: Tensor) -> Float[Tensor, "three"]:

@@ -1,0 +1,141 @@
+"""compare(): how much of a dense model a sparse one keeps, layer by layer and by the length of the input."""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparsebert.batches import PlainBatches, TextBatch
+from sparsebert.errors import ConfigError
+from sparsebert.model.heads import encoder_inputs, pattern_of
+from sparsebert.text import TokenStore
+from sparsebert.training.fidelity import Pooling, States, Tally, embedding_distances, encoder_states, hidden_errors
+
+_ROWS_A_BATCH = 16
+_EDGES = (32, 64, 128, 256, 512, 1024, 2048, 4096)  # tokens: lengths are told apart by doublings
+
+
+@dataclass(frozen=True)
+class LengthFigures:
+    """Rows of a range of lengths."""
+
+    shortest: int  # tokens
+    longest: int
+    rows: int
+    hidden_error: float
+    embedding_cosine: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a model under a pattern makes of the same rows as the dense one."""
+
+    sparsity: float  # of the sparse model's pattern
+    rows: int
+    layer_errors: list[float]  # relative squared error of hidden states after each layer
+    hidden_error: float  # their mean
+    embedding_cosine: float  # mean over rows
+    lengths: list[LengthFigures]
+    head_agreement: float | None = None  # share of rows with the same answer of the task's head, where both have one
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{'tokens':>12} {'rows':>6} {'hidden error':>13} {'embedding cosine':>17}"]
+        for one in self.lengths:
+            where = f"{one.shortest}-{one.longest}"
+            lines.append(f"{where:>12} {one.rows:>6} {one.hidden_error:>13.4f} {one.embedding_cosine:>17.4f}")
+        lines.append(f"{'all':>12} {self.rows:>6} {self.hidden_error:>13.4f} {self.embedding_cosine:>17.4f}")
+        lines.append("error by layer: " + ", ".join(f"{error:.4f}" for error in self.layer_errors))
+        if self.head_agreement is not None:
+            lines.append(f"the task head gives the same answer on {self.head_agreement:.1%} of the rows")
+        return "\n".join(lines)
+
+
+def compare(
+    dense: Any,
+    sparse: Any,
+    corpus: TokenStore | Path | str,
+    *,
+    rows: int = 256,
+    length: int | None = None,
+    pooling: Pooling = "mean",
+    seed: int = 0,
+) -> Comparison:
+    """Run both models over held-out rows of a corpus, of many lengths.
+
+    length: tokens of the longest rows; None: what both models and the pattern take, at most 512. Both models must read
+    the corpus's own vocabulary.
+    """
+    store = corpus if isinstance(corpus, TokenStore) else TokenStore.open(Path(corpus))
+    longest = _longest(dense, sparse) if length is None else length
+    batches = PlainBatches(store, batch_size=_ROWS_A_BATCH, length=longest, seed=seed, split="held_out")
+    return compare_batches(dense, sparse, (batches.batch(number) for number in range(-(-rows // _ROWS_A_BATCH))), pooling)
+
+
+@torch.no_grad()
+def compare_batches(dense: Any, sparse: Any, batches: Iterable[TextBatch], pooling: Pooling = "mean") -> Comparison:
+    """The same over given batches."""
+    everything, by_length, agreed = Tally(), [Tally() for _ in range(len(_EDGES) + 1)], []
+    modes = [(model, model.training) for model in (dense, sparse)]
+    try:
+        for model, _ in modes:
+            model.eval()
+        for batch in batches:
+            theirs, ours = _run(dense, batch), _run(sparse, batch)
+            errors, distances = hidden_errors(ours[0], theirs[0]), embedding_distances(ours[0], theirs[0], pooling)
+            everything.add(errors, distances)
+            bands = torch.bucketize(batch.lengths, torch.tensor(_EDGES))
+            for band in bands.unique().tolist():
+                chosen = bands == band
+                by_length[band].add(errors[:, chosen], distances[chosen])
+            if theirs[1] is not None and ours[1] is not None:
+                agreed.append((theirs[1].argmax(-1) == ours[1].argmax(-1)).double().mean())
+    finally:
+        for model, was_training in modes:
+            model.train(was_training)
+    if not everything.rows:
+        raise ConfigError("there are no rows to compare the models on; give at least one")
+    pattern = pattern_of(sparse)
+    return Comparison(
+        sparsity=0.0 if pattern is None else pattern.sparsity,
+        rows=everything.rows,
+        layer_errors=everything.layer_errors,
+        hidden_error=everything.figures()["hidden_error"],
+        embedding_cosine=1.0 - everything.figures()["embedding_distance"],
+        lengths=_length_figures(by_length),
+        head_agreement=float(torch.stack(agreed).mean()) if agreed else None,
+    )
+
+
+def _run(model: Any, batch: TextBatch) -> tuple[States, Tensor | None]:
+    """States of the encoder, and the scores of a head that classifies whole rows."""
+    inputs = encoder_inputs(model, batch)
+    if not type(model).__name__.endswith("ForSequenceClassification"):
+        return encoder_states(model, inputs), None
+    output = model(**inputs, output_hidden_states=True)
+    return States(output["hidden_states"], inputs["attention_mask"].float()), output["logits"]
+
+
+def _length_figures(tallies: list[Tally]) -> list[LengthFigures]:
+    made = []
+    for band, tally in enumerate(tallies):
+        if tally.rows:
+            shortest = 1 if band == 0 else _EDGES[band - 1] + 1
+            longest = _EDGES[band] if band < len(_EDGES) else 2 * _EDGES[-1]
+            figures = tally.figures()
+            cosine = 1.0 - figures["embedding_distance"]
+            made.append(LengthFigures(shortest, longest, tally.rows, figures["hidden_error"], cosine))
+    return made
+
+
+def _longest(*models: Any) -> int:
+    """Tokens that every one of the models takes."""
+    patterns = [pattern_of(model) for model in models]
+    covered = [pattern.length for pattern in patterns if pattern is not None]
+    positions = [int(getattr(model.config, "max_position_embeddings", 512)) for model in models]
+    return min([512, *covered, *positions])

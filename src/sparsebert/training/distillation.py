@@ -1,0 +1,102 @@
+"""Learning to live under a pattern: the dense model teaches itself, on plain text and without a label.
+
+The teacher is the model as it was, dense; the student is the same model under a pattern or a gate. The loss is what a
+user of the encoder would notice: the relative error of the hidden states of every layer, and the distance between the
+two embeddings of a text.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from tokenizers import Tokenizer
+
+from sparsebert.batches import TextBatch
+from sparsebert.errors import ConfigError
+from sparsebert.model.heads import encoder_inputs, pattern_of
+from sparsebert.model.saving import save_trained
+from sparsebert.training.fidelity import (
+    Pooling,
+    States,
+    Tally,
+    embedding_distances,
+    encoder_states,
+    hidden_errors,
+)
+from sparsebert.training.objective import Losses, Objective
+from sparsebert.training.schedules import weight_groups
+from sparsebert.training.teacher import Teacher
+
+
+class TextSource(Protocol):
+    """Makes the batch of a step from its number alone."""
+
+    def batch(self, step: int) -> TextBatch: ...
+
+
+# The source of part `part` of `parts` of every step's batch.
+TextParts = Callable[[int, int], TextSource]
+
+
+class DistillationObjective(Objective):
+    """A student learns to make the states that its teacher makes."""
+
+    def __init__(
+        self,
+        model: Any,
+        teacher: Teacher,
+        batches: TextParts,
+        held_out: TextSource,
+        *,
+        pooling: Pooling = "mean",
+        trains_weights: bool = True,  # False: only a gate beside it learns
+        num_held_out: int = 8,  # batches of the held-out documents, the same at every evaluation
+        learning_rate: float = 1e-4,
+        weight_decay: float = 0.01,
+        tokenizer: Tokenizer | None = None,  # saved beside the model
+    ) -> None:
+        super().__init__()
+        if num_held_out < 1:
+            raise ConfigError(f"num_held_out is {num_held_out}; a distance needs at least one held-out batch")
+        self.model, self.teacher = model.requires_grad_(trains_weights), teacher
+        self.batches, self.held_out, self.pooling = batches, held_out, pooling
+        self.num_held_out, self.learning_rate, self.weight_decay = num_held_out, learning_rate, weight_decay
+        self.tokenizer = tokenizer
+        self._parts: dict[int, TextSource] = {}
+
+    def forward(self, step: int, micro: int) -> Losses:
+        batch = self._source(micro).batch(step)
+        student, teacher = self.states(batch)
+        # Rows count alike, however long they are and however the batch is cut.
+        error = hidden_errors(student, teacher).mean()
+        distance = embedding_distances(student, teacher, self.pooling).mean()
+        parts = {"hidden_error": error.detach(), "embedding_distance": distance.detach()}
+        return Losses(error + distance, parts, int(batch.lengths.sum()))
+
+    def states(self, batch: TextBatch) -> tuple[States, States]:
+        """Of the student and of the teacher, who read the same."""
+        inputs = encoder_inputs(self.model, batch)
+        return encoder_states(self.model, inputs), self.teacher.states(inputs)
+
+    def _source(self, part: int) -> TextSource:
+        if part not in self._parts:
+            self._parts[part] = self.batches(part, self.micro_batches)
+        return self._parts[part]
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        return weight_groups(self.model, self.learning_rate, self.weight_decay)
+
+    def evaluate(self, step: int) -> dict[str, float]:
+        """The same two figures on held-out text."""
+        tally = Tally()
+        for number in range(self.num_held_out):
+            student, teacher = self.states(self.held_out.batch(number))
+            tally.add(hidden_errors(student, teacher), embedding_distances(student, teacher, self.pooling))
+        return tally.figures()
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        """Save the model, its pattern and its tokenizer; the score is the held-out embedding distance."""
+        save_trained(self.model, folder, self.tokenizer)
+        pattern = pattern_of(self.model)
+        sparsity = 0.0 if pattern is None else pattern.sparsity
+        return {"task": "distillation", "metric": "embedding_distance", "sparsity": sparsity}
