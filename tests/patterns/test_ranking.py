@@ -109,7 +109,7 @@ def test_what_changes_entries_leaves_the_ranking_behind() -> None:
         np.array([[0, 0, 1], [0, 0, 1]], np.int32),
         np.array([[0, 9, 1]], np.int32),
         np.array([[9, 0, 1]], np.int32),
-        np.array([[0, 0, -1]], np.int32),
+        np.array([[0, 0, -5]], np.int32),
         np.array([[0, 0, 1]], np.int64),
         np.array([0, 0, 1], np.int32),
     ],

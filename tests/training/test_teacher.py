@@ -57,6 +57,8 @@ def test_states_of_a_long_row_are_those_of_its_windows() -> None:
     short = {name: tensor[1:, :7] for name, tensor in inputs.items()}
     with torch.no_grad(), teacher._fastest(torch.device("cpu")):
         expected, alone = encoder_states(model, part).layers[-1][0].float(), encoder_states(model, short).layers[-1][0]
-    torch.testing.assert_close(states.layers[-1][0, window.tokens[window.counts]], expected[window.counts], atol=0.05, rtol=0.05)
+    torch.testing.assert_close(
+        states.layers[-1][0, window.tokens[window.counts]], expected[window.counts], atol=0.05, rtol=0.05
+    )
     torch.testing.assert_close(states.layers[-1][1, :7], alone.float(), atol=0.05, rtol=0.05)
     assert (states.layers[-1][1, 7:] == 0).all()

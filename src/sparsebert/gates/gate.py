@@ -42,7 +42,11 @@ _OWN_RATE: dict[str, Any] = {"schedule": "constant", "clip": False, "eps": 1e-8}
 
 
 class Gate(nn.Module, ABC):
-    """A pattern while it is learned: a float in [0, 1] for every entry, with a gradient."""
+    """A pattern while it is learned: a float in [0, 1] for every entry, with a gradient.
+
+    layers: 1 for one pattern that serves all layers of a model, or as many as the model has. Heads of all layers then
+    share one budget: a layer that needs less gives to one that needs more.
+    """
 
     sizes: Tensor
     dual: Tensor
@@ -53,6 +57,7 @@ class Gate(nn.Module, ABC):
         length: int,
         heads: int,
         *,
+        layers: int = 1,
         sparsity: float | None = None,
         penalty: float = 0.0,
         steps: int = 1000,
@@ -62,13 +67,13 @@ class Gate(nn.Module, ABC):
         **changes: Any,
     ) -> None:
         super().__init__()
-        _check(length, heads, sparsity, penalty, steps)
-        self.length, self.heads, self.anchor = length, heads, anchor
+        _check(length, heads, layers, sparsity, penalty, steps)
+        self.length, self.heads, self.layers, self.anchor = length, heads, layers, anchor
         self.sparsity, self.penalty_weight, self.steps = sparsity, penalty, steps
         self.settings = preset(settings, **changes)
         self.distribution = distribution_named(self.settings.distribution)
         sizes = self.lay_out_units()
-        self.alpha = nn.Parameter(initial_logits(heads, len(sizes), self.settings, seed))
+        self.alpha = nn.Parameter(initial_logits(self.all_heads, len(sizes), self.settings, seed))
         self.register_buffer("sizes", torch.from_numpy(sizes.astype(np.int64)), persistent=False)
         self.register_buffer("dual", torch.zeros((), dtype=torch.float64))  # lambda of the target sparsity
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
@@ -79,6 +84,15 @@ class Gate(nn.Module, ABC):
         self._scope: Scope | None = None
         if sparsity is not None:
             self._check_reachable(sparsity, self._always_kept)  # now, not after the training
+
+    @property
+    def all_heads(self) -> int:
+        """Heads of all layers, the first layer's first: the rows of alpha and of every sample."""
+        return self.layers * self.heads
+
+    def of_layer(self, rows: Tensor, layer: int) -> Tensor:
+        """The rows of one layer's heads; with one layer for all, they are every layer's."""
+        return rows if self.layers == 1 else rows[layer * self.heads : (layer + 1) * self.heads]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cache": {}}  # belongs to one forward, and its graph cannot be copied
@@ -101,15 +115,15 @@ class Gate(nn.Module, ABC):
         """Units that lie on the diagonal."""
 
     @abstractmethod
-    def logits(self) -> Float[Tensor, "heads units"]:
+    def logits(self) -> Float[Tensor, "all_heads units"]:
         """The log-odds of keeping each unit."""
 
     @abstractmethod
-    def spread(self, units: Float[Tensor, "heads units"]) -> Float[Tensor, "heads n n"]:
+    def spread(self, units: Float[Tensor, "all_heads units"]) -> Float[Tensor, "all_heads n n"]:
         """Unit values at their entries; what is always kept is 1."""
 
     @abstractmethod
-    def pattern_of(self, keep: Bool[np.ndarray, "heads units"]) -> Pattern:
+    def pattern_of(self, keep: Bool[np.ndarray, "all_heads units"]) -> Pattern:
         """The pattern that keeps these units and what is always kept."""
 
     @abstractmethod
@@ -142,8 +156,8 @@ class Gate(nn.Module, ABC):
         """Learn inside a pattern: entries outside it count nowhere and are never kept. None: everywhere."""
         scope = None
         if pattern is not None:
-            check_scope(pattern, self.length, self.heads, self.anchor, self.sparsity)
-            scope = scope_of(pattern, self.units_of, self.heads, len(self.sizes))
+            check_scope(pattern, self)
+            scope = scope_of(pattern, self)
         self._scope = scope
         self.forget()
 
@@ -155,7 +169,7 @@ class Gate(nn.Module, ABC):
     @property
     def _always_kept(self) -> int:
         """Entries of all heads that are kept whatever is learned."""
-        return self.heads * self.fixed if self._scope is None else self._scope.fixed
+        return self.all_heads * self.fixed if self._scope is None else self._scope.fixed
 
     # Sampling
 
@@ -178,7 +192,7 @@ class Gate(nn.Module, ABC):
         self._noise = None
         if self.settings.sampling != "mean":
             self._noise = logistic_noise(
-                self.heads, len(self.sizes), seed=seed, step=step, micro=micro, device=self.sizes.device
+                self.all_heads, len(self.sizes), seed=seed, step=step, micro=micro, device=self.sizes.device
             )
         self._fresh = True
         self.forget()
@@ -196,20 +210,21 @@ class Gate(nn.Module, ABC):
         """Compute the sample in use anew: its graph was used up by a backward pass."""
         self._cache.clear()
 
-    def units(self) -> Float[Tensor, "heads units"]:
+    def units(self) -> Float[Tensor, "all_heads units"]:
         """The sample in use, one value a unit; without noise in evaluation."""
         return self.cached("units", self._sample)
 
-    def values(self) -> Float[Tensor, "heads n n"]:
+    def values(self) -> Float[Tensor, "all_heads n n"]:
         """The sample in use at its entries, computed once for all layers."""
         return self.cached("values", lambda: self.spread(self.units()))
 
-    def dense_arguments(self, pattern: Pattern | None) -> AttentionArguments:
-        """What attention runs under with [heads, n, n] gate values."""
+    def dense_arguments(self, pattern: Pattern | None, layer: int) -> AttentionArguments:
+        """What attention of a layer runs under with [heads, n, n] gate values."""
         if pattern is None and self.anchor == "token":
             # A pattern that excludes nothing carries the anchor.
             pattern = self.cached("anchor", lambda: full(self.length).anchored("token"))
-        return AttentionArguments(pattern, gate=GateValues(self.values(), self.relaxation, self.c))
+        values = self.cached(("values", layer), lambda: self.of_layer(self.values(), layer))
+        return AttentionArguments(pattern, gate=GateValues(values, self.relaxation, self.c))
 
     def _sample(self) -> Tensor:
         hard = self.settings.sampling == "hard"
@@ -230,7 +245,7 @@ class Gate(nn.Module, ABC):
 
     # Sparsity
 
-    def probabilities(self) -> Float[Tensor, "heads units"]:
+    def probabilities(self) -> Float[Tensor, "all_heads units"]:
         """How likely each unit is kept."""
         return self.distribution.kept_probability(self.logits(), self.temperature)
 
@@ -240,13 +255,13 @@ class Gate(nn.Module, ABC):
 
     def _density_of(self, units: Tensor) -> Tensor:
         learned = (units * self._counts).sum(-1).mean()
-        return (learned + self._always_kept / self.heads) / self.length**2
+        return (learned + self._always_kept / self.all_heads) / self.length**2
 
     def target_density(self, step: int | None = None) -> float | None:
         """Where the density should be at a step: led down over the first part of the run."""
         if self.sparsity is None:
             return None
-        share = self._always_kept / (self.heads * self.length**2)
+        share = self._always_kept / (self.all_heads * self.length**2)
         possible = 1 if self._scope is None else self._scope.pattern.density
         start = share + (possible - share) * self.settings.initial_density
         path = Schedule("linear", start, min(1.0 - self.sparsity, start), self.settings.lead)
@@ -264,7 +279,7 @@ class Gate(nn.Module, ABC):
         expected = self.settings.penalty_on == "expected" or self.settings.sampling == "mean"
         density = self.expected_density() if expected else self._density_of(self.units())
         if target is None:
-            return self.penalty_weight * self.heads * self.length**2 * density
+            return self.penalty_weight * self.all_heads * self.length**2 * density
         gap = density - target
         return float(self.dual) * gap + 0.5 * self.settings.stiffness * gap.square()
 
@@ -326,7 +341,7 @@ class Gate(nn.Module, ABC):
     ) -> np.ndarray:
         if not 0.0 <= sparsity <= 1.0:
             raise GateError(f"sparsity is {sparsity}; it must lie between 0 and 1")
-        entries = self.heads * self.length**2
+        entries = self.all_heads * self.length**2
         sizes = self._counts.cpu().numpy()
         always = self._always_kept - (self._always_on_diagonal() if diagonal == "drop" else 0)
         always += int((forced * sizes).sum())
@@ -337,7 +352,7 @@ class Gate(nn.Module, ABC):
 
     def _check_reachable(self, sparsity: float, always: int) -> None:
         """Half a point beyond what is always kept is still the nearest pattern; more is a misunderstanding."""
-        entries = self.heads * self.length**2
+        entries = self.all_heads * self.length**2
         if always - (1.0 - sparsity) * entries > 0.005 * entries:
             raise GateError(
                 f"sparsity {sparsity:.4f} cannot be reached: {always} of {entries} entries are always kept; "
@@ -348,7 +363,7 @@ class Gate(nn.Module, ABC):
         """Entries of all heads' diagonals that are kept whatever is learned."""
         if self._scope is not None:
             return self._scope.fixed_on_diagonal
-        return self.heads * (self.length - int(self.sizes.cpu().numpy()[self.on_diagonal].sum()))
+        return self.all_heads * (self.length - int(self.sizes.cpu().numpy()[self.on_diagonal].sum()))
 
     def _require_reached(self, target: float) -> None:
         """Refuse to pass off as learned what the target would merely be cut to."""
@@ -369,9 +384,12 @@ def require_room(needed: float, what: str) -> None:
     require_memory(needed, f"a gate with {what}", "choose a shorter length", GateError)
 
 
-def _check(length: int, heads: int, sparsity: float | None, penalty: float, steps: int) -> None:
-    if length < 3 or heads < 1 or steps < 1:
-        raise GateError(f"a gate of length {length}, {heads} heads and {steps} steps cannot be; at least 3, 1 and 1")
+def _check(length: int, heads: int, layers: int, sparsity: float | None, penalty: float, steps: int) -> None:
+    if length < 3 or heads < 1 or layers < 1 or steps < 1:
+        raise GateError(
+            f"a gate of length {length}, {heads} heads, {layers} layers and {steps} steps cannot be; at least 3, 1, 1 "
+            "and 1"
+        )
     if sparsity is not None and penalty:
         raise GateError("both a penalty and a target sparsity are given; the target sets the penalty, so leave one out")
     if sparsity is not None and not 0.0 < sparsity < 1.0:

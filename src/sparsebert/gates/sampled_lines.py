@@ -5,6 +5,8 @@ costs nothing, and would never be heard of again; so each step draws a few of th
 lets them say what they would bring.
 """
 
+from typing import Literal
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -15,10 +17,16 @@ from sparsebert.patterns import Anchor, Pattern
 _EXPLORED_WEIGHT = 0.5
 
 
+Border = bool | Literal["learned"]  # kept whatever is sampled, none, or sides that are units behind the distances
+
+
 def line_entries(
-    length: int, distances: Int64[np.ndarray, " lines"], border: bool
+    length: int, distances: Int64[np.ndarray, " lines"], border: bool, sides: tuple[bool, ...] = (True,) * 4
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keys in row order, keys per row, and the distance of each entry (-1 on the border) of one head."""
+    """Keys in row order, keys per row, and the distance of each entry of one head; -1 - side on a side of the border.
+
+    sides: which of left, right, top and bottom there are, where there is a border.
+    """
     offsets = np.concatenate([-distances[::-1], distances[distances > 0]])
     edge = 1 if border else 0
     rows = np.arange(edge, length - edge)
@@ -27,29 +35,46 @@ def line_entries(
     units = np.broadcast_to(np.abs(offsets), columns.shape)
     if not border:
         return columns[valid], valid.sum(1), units[valid]
-    sides = np.ones((len(rows), 1), dtype=bool)
-    valid = np.hstack([sides, valid, sides])
+    left, right = np.full((len(rows), 1), sides[0]), np.full((len(rows), 1), sides[1])
+    valid = np.hstack([left, valid, right])
     columns = np.hstack([np.zeros_like(rows)[:, None], columns, np.full_like(rows, length - 1)[:, None]])
-    units = np.hstack([np.full_like(rows, -1)[:, None], units, np.full_like(rows, -1)[:, None]])
-    whole, outside = np.arange(length), np.full(length, -1)
-    keys = np.concatenate([whole, columns[valid], whole])
-    counts = np.concatenate([[length], valid.sum(1), [length]])
-    return keys, counts, np.concatenate([outside, units[valid], outside])
+    units = np.hstack([np.full_like(rows, -1)[:, None], units, np.full_like(rows, -2)[:, None]])
+    ends = []
+    for side in (2, 3):
+        there = np.concatenate([[sides[0]], np.full(length - 2, sides[side]), [sides[1]]])
+        ends.append((np.flatnonzero(there), np.array([-1, *[-1 - side] * (length - 2), -2])[there]))
+    (first, first_units), (last, last_units) = ends
+    keys = np.concatenate([first, columns[valid], last])
+    counts = np.concatenate([[len(first)], valid.sum(1), [len(last)]])
+    return keys, counts, np.concatenate([first_units, units[valid], last_units])
 
 
 def lines_pattern(
-    length: int, keep: Bool[np.ndarray, "heads units"], border: bool, anchor: Anchor
+    length: int, keep: Bool[np.ndarray, "heads units"], border: Border, anchor: Anchor
 ) -> tuple[Pattern, Int64[np.ndarray, " kept"]]:
-    """The pattern of the lines kept in each head, and for each of its entries head * (units + 1) + distance.
+    """The pattern of the lines kept in each head, and for each of its entries head * (units + 1) + unit.
 
-    Entries of the border get the number just behind a head's distances.
+    Entries that are kept whatever is sampled get the number just behind a head's units.
     """
     heads, units = keep.shape
-    parts = [line_entries(length, np.flatnonzero(head), border) for head in keep]
+    num_lines = units - 4 if border == "learned" else units
+    every = (True,) * 4
+    parts = [
+        line_entries(
+            length,
+            np.flatnonzero(head[:num_lines]),
+            bool(border),
+            tuple(head[num_lines:].tolist()) if border == "learned" else every,
+        )
+        for head in keep
+    ]
     counts = np.stack([np.concatenate([[0], count]) for _, count, _ in parts]).astype(np.int64)
     starts = np.cumsum(counts.reshape(-1)).reshape(heads, length + 1)
     keys = np.concatenate([key for key, _, _ in parts]).astype(np.int32)
-    places = [np.where(unit < 0, units, unit) + head * (units + 1) for head, (_, _, unit) in enumerate(parts)]
+    places = []
+    for head, (_, _, unit) in enumerate(parts):
+        side = num_lines - 1 - unit if border == "learned" else units
+        places.append(np.where(unit < 0, side, unit) + head * (units + 1))
     return Pattern(heads, length, starts, keys, anchor), np.concatenate(places)
 
 

@@ -1,4 +1,4 @@
-"""How a gate is learned, and the three presets: what was measured to work, the paper, the released code.
+"""How a gate is learned, and the presets: what was measured to work, for two kinds of loss; the paper; the released code.
 
 docs/decisions/gate-presets.md says why each preset is as it is.
 """
@@ -44,11 +44,14 @@ class Settings:
     path: Path = "auto"  # structured: [heads, n, n] values, or only the sampled lines; auto: sparse beyond 256
     explore: Share = 0.02  # chance that an offset that is off is drawn in (sparse path only)
     freezing: Freezing = "threshold"  # where no sparsity is asked for
+    learned_border: bool = False  # each side of the border is kept or dropped like a line (structured)
 
     def __post_init__(self) -> None:
         check(self, GateError)
         if min(self.temperature.start, self.temperature.end) <= 0:
             raise GateError("the temperature must stay above 0; for gates without noise choose sampling='mean'")
+        if self.learned_border and not self.border:
+            raise GateError("learned_border is asked for with border=False; sides are learned where there is a border")
 
 
 _PAPER = Settings(
@@ -62,6 +65,8 @@ _PAPER = Settings(
 )
 PRESETS: dict[str, Settings] = {
     "default": Settings(),
+    # For a gate that a dense teacher leads: little noise in the loss, so alpha may move faster.
+    "distilled": Settings(rate=1e-1, learned_border=True),
     "paper": _PAPER,
     # The released code forgets to force the border, and saves whatever its last random draw was.
     "official": replace(_PAPER, border=False, freezing="sample"),
@@ -69,7 +74,7 @@ PRESETS: dict[str, Settings] = {
 
 
 # Settings that one kind of gate has no use for: given all the same they are a misunderstanding.
-_OF_ENTRIES, _OF_LINES = {"pooled", "symmetric", "entry_share"}, {"border", "path", "explore"}
+_OF_ENTRIES, _OF_LINES = {"pooled", "symmetric", "entry_share"}, {"border", "path", "explore", "learned_border"}
 _OF_SAMPLES = {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "freezing"}
 _UNUSED_BY = {"structured": _OF_ENTRIES, "unstructured": _OF_LINES, "soft": _OF_LINES | _OF_SAMPLES}
 

@@ -28,10 +28,11 @@ KINDS: dict[str, Callable[..., Gate]] = {
 
 def save(gate: Gate, path: str | Path) -> None:
     """A sealed file; equal gates give equal bytes."""
-    about = {"kind": "gate", "format": FORMAT, **_choices(gate), "steps": gate.steps}
+    about = {"kind": "gate", "format": FORMAT, **_as_before(_choices(gate)), "steps": gate.steps}
     tensors = {name: tensor.detach().cpu().numpy() for name, tensor in gate.state_dict().items()}
     if gate.inside is not None:
-        about["inside"] = {"heads": gate.inside.heads, "rule": gate.inside.rule}
+        layers = {"layers": gate.inside.layers} if gate.inside.layers > 1 else {}
+        about["inside"] = {"heads": gate.inside.heads, "rule": gate.inside.rule, **layers}
         tensors |= {_STARTS: gate.inside.row_starts, _KEYS: gate.inside.keys}
     write_atomic(Path(path), seal_tensors(tensors, about))
 
@@ -73,6 +74,7 @@ def _choices(gate: Gate) -> dict[str, Any]:
         "gate": next(name for name, cls in KINDS.items() if type(gate) is cls),
         "length": gate.length,
         "heads": gate.heads,
+        "layers": gate.layers,
         "anchor": gate.anchor,
         "sparsity": gate.sparsity,
         "penalty": gate.penalty_weight,
@@ -80,16 +82,25 @@ def _choices(gate: Gate) -> dict[str, Any]:
     }
 
 
+def _as_before(choices: dict[str, Any]) -> dict[str, Any]:
+    """Without what came later and is not used: equal gates give the bytes that they always gave."""
+    settings = {name: value for name, value in choices["settings"].items() if name != "learned_border" or value}
+    return {name: one for name, one in choices.items() if name != "layers" or one > 1} | {"settings": settings}
+
+
 def _pattern_inside(about: dict[str, Any], tensors: dict[str, np.ndarray]) -> Pattern | None:
     """Takes the tensors of the pattern out of those of the file."""
     if "inside" not in about:
         return None
     heads, rule = int(about["inside"]["heads"]), about["inside"]["rule"]
-    return Pattern(heads, int(about["length"]), tensors.pop(_STARTS), tensors.pop(_KEYS), about["anchor"], rule)
+    layers = int(about["inside"].get("layers", 1))
+    starts, keys = tensors.pop(_STARTS), tensors.pop(_KEYS)
+    return Pattern(heads, int(about["length"]), starts, keys, about["anchor"], rule, layers=layers)
 
 
 def _rebuilt(about: dict[str, Any]) -> Gate:
     settings = dict(about["settings"])
     settings["temperature"] = Schedule(**settings["temperature"])
     names = ("length", "heads", "anchor", "sparsity", "penalty", "steps")
-    return KINDS[about["gate"]](**{name: about[name] for name in names}, **settings)
+    # Files of earlier versions know one layer only.
+    return KINDS[about["gate"]](**{name: about[name] for name in names}, layers=about.get("layers", 1), **settings)

@@ -13,8 +13,8 @@ from sparsebert.attention import AttentionArguments
 from sparsebert.errors import GateError
 from sparsebert.gates.gate import Gate, require_room
 from sparsebert.gates.sampled_lines import explored, lines_pattern, lines_within
-from sparsebert.patterns import Pattern, from_offsets
-from sparsebert.patterns.entries import Entries
+from sparsebert.patterns import Pattern, Ranking, from_offsets
+from sparsebert.patterns.entries import SIDES, Entries
 
 _LONGEST_DENSE = 256  # positions; beyond it only the sampled lines are ever held
 
@@ -22,7 +22,8 @@ _LONGEST_DENSE = 256  # positions; beyond it only the sampled lines are ever hel
 class Structured(Gate):
     """n - 2 values a head, the distances 0 to n - 3 inside the border, which is always kept.
 
-    Both Gumbel noises of a sample are shared along a line, so a line is kept or dropped as a whole, and the frozen
+    With settings.learned_border the four sides of the border are units too, behind the distances, in order of SIDES: at
+    high sparsity they would take most of the budget, and few heads need all of them. Both Gumbel noises of a sample are shared along a line, so a line is kept or dropped as a whole, and the frozen
     pattern is a list of offsets that can be rebuilt at any length. Distance 0 is learned like the others: whether a
     token needs itself is the question.
     """
@@ -37,55 +38,83 @@ class Structured(Gate):
             raise GateError("the sparse path has a bias per entry; choose relaxation='log' or 'additive' for it")
         share = self.settings.initial_density if self.is_sparse else 1.0
         # A key and a bias of every entry that the first sample keeps.
-        entries = f"{share:.0%} of {self.heads} x {self.length} x {self.length} entries"
-        require_room(8.0 * share * self.heads * self.length**2, entries)
-        inside = self.length - 2 if self.settings.border else self.length
-        units = np.arange(inside)
-        return np.where(units == 0, 1, 2) * (inside - units)
+        entries = f"{share:.0%} of {self.all_heads} x {self.length} x {self.length} entries"
+        require_room(8.0 * share * self.all_heads * self.length**2, entries)
+        lines = np.where(np.arange(self.num_lines) == 0, 1, 2) * (self.num_lines - np.arange(self.num_lines))
+        sides = [self.length, self.length, self.length - 2, self.length - 2] if self.settings.learned_border else []
+        return np.concatenate([lines, np.array(sides, dtype=np.int64)])
+
+    @property
+    def num_lines(self) -> int:
+        """Distances that are learned."""
+        return self.length - 2 if self.settings.border else self.length
 
     @property
     def fixed(self) -> int:
-        return 4 * self.length - 4 if self.settings.border else 0
+        return 4 * self.length - 4 if self.settings.border and not self.settings.learned_border else 0
 
     @property
     def on_diagonal(self) -> Bool[np.ndarray, " units"]:
         return np.asarray(np.arange(len(self.sizes)) == 0)
 
-    def logits(self) -> Float[Tensor, "heads units"]:
+    def logits(self) -> Float[Tensor, "all_heads units"]:
         return self.alpha
 
-    def spread(self, units: Float[Tensor, "heads units"]) -> Float[Tensor, "heads n n"]:
-        distances, border = _places(self.length, len(self.sizes), units.device)
-        lines = units.index_select(1, distances).view(self.heads, self.length, self.length)
-        return lines.masked_fill(border, 1.0) if self.settings.border else lines
+    def spread(self, units: Float[Tensor, "all_heads units"]) -> Float[Tensor, "all_heads n n"]:
+        places, border = _places(self.length, self.num_lines, self.settings.learned_border, units.device)
+        lines = units.index_select(1, places).view(-1, self.length, self.length)
+        return lines.masked_fill(border, 1.0) if self.fixed else lines
 
     def attention_arguments(self, pattern: Pattern | None, layer: int) -> AttentionArguments:
         if not self.is_sparse:
-            return self.dense_arguments(pattern)
-        return self.cached(("lines", pattern), lambda: self._sampled_lines(pattern))
+            return self.dense_arguments(pattern, layer)
+        layer = layer if self.layers > 1 else 0
+        return self.cached(("lines", pattern, layer), lambda: self._sampled_lines(pattern, layer))
 
     def units_of(self, entries: Entries) -> Int64[np.ndarray, " entries"]:
         rows, columns = np.divmod(entries, self.length)
-        last = self.length - 1
-        on_border = (rows == 0) | (rows == last) | (columns == 0) | (columns == last)
-        return np.where(on_border & self.settings.border, -1, np.abs(rows - columns))
+        found = np.abs(rows - columns)
+        if self.settings.border:
+            side = np.select(
+                [columns == 0, columns == self.length - 1, rows == 0, rows == self.length - 1], range(4), -1
+            )
+            found = np.where(side < 0, found, self.num_lines + side if self.settings.learned_border else -1)
+        return found
 
-    def pattern_of(self, keep: Bool[np.ndarray, "heads units"]) -> Pattern:
-        distances = [np.flatnonzero(head).tolist() for head in keep]
-        offsets = [sorted({sign * distance for distance in head for sign in (-1, 1)}) for head in distances]
-        return from_offsets(self.length, offsets, border=self.settings.border, anchor=self.anchor)
+    def pattern_of(self, keep: Bool[np.ndarray, "all_heads units"]) -> Pattern:
+        lines, sides = keep[:, : self.num_lines], keep[:, self.num_lines :]
+        offsets = [sorted({sign * int(line) for line in np.flatnonzero(head) for sign in (-1, 1)}) for head in lines]
+        border: dict[str, Any] = {"border": self.settings.border}
+        if self.settings.learned_border:
+            border = {"sides": self._by_layer([[SIDES[side] for side in np.flatnonzero(head)] for head in sides])}
+        return from_offsets(self.length, self._by_layer(offsets), **border, anchor=self.anchor)
+
+    def _by_layer(self, heads: list[Any]) -> list[Any]:
+        """What there is of every head, in a list a layer where layers differ."""
+        if self.layers == 1:
+            return heads
+        return [heads[first : first + self.heads] for first in range(0, len(heads), self.heads)]
+
+    def ranking(self) -> Ranking:
+        """All units in the order of their log-odds: what a denser pattern would keep next."""
+        order = np.argsort(-self.logits().detach().double().cpu().numpy().reshape(-1), kind="stable")
+        heads, units = np.divmod(order, len(self.sizes))
+        distances = np.where(units < self.num_lines, units, self.num_lines - 1 - units)
+        rows = np.stack([heads // self.heads, heads % self.heads, distances], axis=1)
+        return Ranking(rows.astype(np.int32), self.settings.border)
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         return [self.alpha_group([self.alpha], weights_rate)]
 
-    def _sampled_lines(self, within: Pattern | None) -> AttentionArguments:
-        """The lines of this sample, as far as they lie within a pattern, as a pattern with their values as a bias."""
-        units = self.units()
+    def _sampled_lines(self, within: Pattern | None, layer: int) -> AttentionArguments:
+        """A layer's lines of this sample, as far as they lie within a pattern, as a pattern with their values as bias."""
+        units = self.of_layer(self.units(), layer)
         chance = self.settings.explore if self.training else 0.0
         seed, step, micro = self.drawn_at
-        draw = draws.generator(seed, "gates/explore", step, max(micro, 0)).random(tuple(units.shape))
-        keep, weights = explored(units, draw, chance)
-        pattern, places = lines_pattern(self.length, keep, self.settings.border, self.anchor)
+        draw = draws.generator(seed, "gates/explore", step, max(micro, 0)).random((self.all_heads, len(self.sizes)))
+        keep, weights = explored(units, draw[layer * self.heads : (layer + 1) * self.heads], chance)
+        border = "learned" if self.settings.learned_border else self.settings.border
+        pattern, places = lines_pattern(self.length, keep, border, self.anchor)
         if within is not None:
             pattern, places = lines_within(pattern, places, within)
         bias = weights.clamp(min=1e-30).log() if self.relaxation == "log" else -self.c * (1 - weights)
@@ -94,10 +123,12 @@ class Structured(Gate):
 
 
 @lru_cache(maxsize=8)
-def _places(length: int, units: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _places(length: int, lines: int, learned_border: bool, device: torch.device) -> tuple[Tensor, Tensor]:
     """The unit of every entry, and which entries are the border."""
     places = torch.arange(length, device=device)
     inside = (places > 0) & (places < length - 1)
     # Distances that only the border has stand for no unit; any index serves, for the border is filled with ones.
-    distances = (places[:, None] - places).abs().clamp(max=units - 1)
-    return distances.view(-1), ~(inside[:, None] & inside)
+    units = (places[:, None] - places).abs().clamp(max=lines - 1)
+    if learned_border:
+        units[0], units[-1], units[:, 0], units[:, -1] = lines + 2, lines + 3, lines, lines + 1
+    return units.view(-1), ~(inside[:, None] & inside)

@@ -26,7 +26,7 @@ class Unstructured(Gate):
     unit_of: Tensor
 
     def lay_out_units(self) -> Int64[np.ndarray, " units"]:
-        length, heads, symmetric = self.length, self.heads, self.settings.symmetric
+        length, heads, symmetric = self.length, self.all_heads, self.settings.symmetric
         # Indices of the entries; alpha with its gradient and AdamW's moments; one sample.
         require_room(length**2 * (16 + 12.0 * heads), f"a value for each of {heads} x {length} x {length} entries")
         self.shared = nn.ParameterDict()
@@ -51,7 +51,7 @@ class Unstructured(Gate):
     def on_diagonal(self) -> Bool[np.ndarray, " units"]:
         return np.asarray((self.rows == self.columns).cpu())
 
-    def logits(self) -> Float[Tensor, "heads units"]:
+    def logits(self) -> Float[Tensor, "all_heads units"]:
         if not self.settings.pooled:
             return self.alpha
         query, key = ("position", "position") if self.settings.symmetric else ("query", "key")
@@ -60,15 +60,16 @@ class Unstructured(Gate):
         logits: Tensor = self.alpha + shared + self.shared[key].index_select(1, self.columns)
         return logits
 
-    def spread(self, units: Float[Tensor, "heads units"]) -> Float[Tensor, "heads n n"]:
-        return units.index_select(1, self.unit_of).view(self.heads, self.length, self.length)
+    def spread(self, units: Float[Tensor, "all_heads units"]) -> Float[Tensor, "all_heads n n"]:
+        return units.index_select(1, self.unit_of).view(-1, self.length, self.length)
 
-    def pattern_of(self, keep: Bool[np.ndarray, "heads units"]) -> Pattern:
-        dense = keep[:, self.unit_of.cpu().numpy()].reshape(self.heads, self.length, self.length)
+    def pattern_of(self, keep: Bool[np.ndarray, "all_heads units"]) -> Pattern:
+        shape = (self.layers, self.heads, self.length, self.length)
+        dense = keep[:, self.unit_of.cpu().numpy()].reshape(shape if self.layers > 1 else shape[1:])
         return from_keep(dense, anchor=self.anchor)
 
     def attention_arguments(self, pattern: Pattern | None, layer: int) -> AttentionArguments:
-        return self.dense_arguments(pattern)
+        return self.dense_arguments(pattern, layer)
 
     def units_of(self, entries: Entries) -> Int64[np.ndarray, " entries"]:
         return np.take(self.unit_of.cpu().numpy(), entries)

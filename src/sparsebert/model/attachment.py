@@ -9,7 +9,7 @@ from sparsebert.errors import GateError
 from sparsebert.gates import Gate
 from sparsebert.model import bert
 from sparsebert.model.conversion import check_family, install, uninstall
-from sparsebert.model.plan import Plan, plan_of
+from sparsebert.model.plan import Plan, check_layers, plan_of
 from sparsebert.patterns import Pattern
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ def attach(model: Any, gate: Gate, *, inside: bool | None = None) -> Any:
     heads = model.config.num_attention_heads
     if gate.heads not in (1, heads):
         raise GateError(f"the gate has {gate.heads} heads but the model has {heads}; make a gate of {heads} heads")
+    if gate.layers > 1:
+        check_layers(model, gate.layers, "the gate")
     plan = _plan(model)
     own = None if plan is None or plan.pattern is None or plan.pattern.sparsity == 0 else plan.pattern
     if own is not None and inside is None:

@@ -131,20 +131,20 @@ def check_pattern(model: Any, pattern: Any) -> None:
             f"pattern has {pattern.heads} heads but the model has {heads}; use a pattern of 1 or {heads} heads"
         )
     if pattern.layers > 1:
-        _check_layers(model, pattern.layers)
+        check_layers(model, pattern.layers, "pattern")
 
 
-def _check_layers(model: Any, layers: int) -> None:
-    """Refuse a pattern with layers where they are not the model's."""
+def check_layers(model: Any, layers: int, what: str) -> None:
+    """Refuse a pattern or a gate with layers where they are not the model's."""
     found = sum(map(_attends_itself, model.base_model.modules()))
     expected = getattr(model.config, "num_hidden_layers", found)
     if found != expected:
         raise ModelError(
-            f"pattern has {layers} layers, but the {expected} layers of {type(model).__name__} share {found} attention "
-            "modules (as ALBERT's do) and cannot be told apart; use a pattern of 1 layer"
+            f"{what} has {layers} layers, but the {expected} layers of {type(model).__name__} share {found} attention "
+            "modules (as ALBERT's do) and cannot be told apart; use 1 layer"
         )
     if layers != expected:
-        raise ModelError(f"pattern has {layers} layers but the model has {expected}; use a pattern of 1 or {expected}")
+        raise ModelError(f"{what} has {layers} layers but the model has {expected}; use 1 or {expected}")
 
 
 def check_backend(name: str) -> None:

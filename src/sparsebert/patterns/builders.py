@@ -10,7 +10,16 @@ from jaxtyping import Int32
 from sparsebert import draws
 from sparsebert.errors import PatternError
 from sparsebert.memory import require_memory
-from sparsebert.patterns.entries import Entries, border_entries, offset_entries, union, window_entries
+from sparsebert.patterns.entries import (
+    SIDES,
+    Entries,
+    border_entries,
+    inside_entries,
+    offset_entries,
+    side_entries,
+    union,
+    window_entries,
+)
 from sparsebert.patterns.layers import per_layer
 from sparsebert.patterns.pattern import Anchor, Pattern
 from sparsebert.patterns.ranking import Ranking
@@ -149,27 +158,57 @@ def random(length: int, heads: int = 1, *, sparsity: float = 0.9, seed: int = 0)
 
 
 Offsets = Sequence[Sequence[int]]  # a list of j - i for every head
+Sides = Sequence[Sequence[str]]  # a list of left, right, top and bottom for every head
 
 
 def from_offsets(
-    length: int, offsets: Offsets | Sequence[Offsets], *, border: bool = False, anchor: Anchor = "position"
+    length: int,
+    offsets: Offsets | Sequence[Offsets],
+    *,
+    border: bool = False,
+    sides: Sides | Sequence[Sides] | None = None,
+    anchor: Anchor = "position",
 ) -> Pattern:
     """Lines parallel to the diagonal: a list of j - i per head (or such lists per layer), with or without the border.
 
-    An offset that reaches past the length keeps nothing there, so one list serves every length.
+    An offset that reaches past the length keeps nothing there, so one list serves every length. sides: for every head
+    the sides of the border it keeps (left: everyone sees the first token; top: the first token sees everyone; right
+    and bottom: the last token); the lines then lie inside the border.
     """
     if any(isinstance(line, Sequence | np.ndarray) for head in offsets for line in head):
         layers = cast(Sequence[Offsets], offsets)
-        return per_layer([from_offsets(length, one, border=border, anchor=anchor) for one in layers])
+        edges = [None] * len(layers) if sides is None else cast(Sequence[Sides], sides)
+        each = zip(layers, edges, strict=True)
+        return per_layer([from_offsets(length, one, border=border, sides=edge, anchor=anchor) for one, edge in each])
     check_size("from_offsets", length, len(offsets))
-    edge = [border_entries(length)] if border else []
-
-    def one_head(line_offsets: Sequence[int]) -> Entries:
-        return union([*edge, *(offset_entries(length, offset) for offset in line_offsets if abs(offset) < length)])
-
     lines = [sorted({int(offset) for offset in head}) for head in cast(Offsets, offsets)]
-    rule = {"builder": "from_offsets", "heads": len(lines), "arguments": {"offsets": lines, "border": border}}
-    return Pattern.from_entries(length, [one_head(head) for head in lines], anchor=anchor, rule=rule)
+    arguments: dict[str, Any] = {"offsets": lines, "border": border}
+    if sides is None:
+        edge = [border_entries(length)] if border else []
+        entries = [union([*edge, *_lines(length, head, offset_entries)]) for head in lines]
+    else:
+        kept = _checked_sides(cast(Sides, sides), len(lines), border)
+        arguments |= {"sides": kept}
+        edges_of = [[side_entries(length, side) for side in head] for head in kept]
+        entries = [
+            union([*edge, *_lines(length, head, inside_entries)]) for head, edge in zip(lines, edges_of, strict=True)
+        ]
+    rule = {"builder": "from_offsets", "heads": len(lines), "arguments": arguments}
+    return Pattern.from_entries(length, entries, anchor=anchor, rule=rule)
+
+
+def _lines(length: int, offsets: Sequence[int], line: Callable[[int, int], Entries]) -> list[Entries]:
+    return [line(length, offset) for offset in offsets if abs(offset) < length]
+
+
+def _checked_sides(sides: Sides, heads: int, border: bool) -> list[list[str]]:
+    found = [list(head) for head in sides]
+    if border or len(found) != heads or any(side not in SIDES for head in found for side in head):
+        raise PatternError(
+            f"from_offsets was given sides={found!r} for {heads} heads and border={border}; expected a list a head of "
+            f"{', '.join(SIDES)}, and border left out"
+        )
+    return [[side for side in SIDES if side in head] for head in found]
 
 
 def from_ranking(
@@ -184,14 +223,15 @@ def from_ranking(
 ) -> Pattern:
     """The first lines of a ranking, as many as come nearest to a sparsity; the pattern carries the ranking.
 
-    ranking: (layer, head, distance) in order of worth; a distance stands for both lines j - i = ±distance. border: the
-    first and last row and column are kept in any case. A Ranking says so itself.
+    ranking: (layer, head, distance) in order of worth; a distance stands for both lines j - i = ±distance, and -1 to
+    -4 for the sides of the border: left, right, top, bottom. border: lines lie inside it, and where the ranking names
+    none of its sides it is kept in any case. A Ranking says so itself.
     """
     check_size("from_ranking", length, heads)
     at_least("from_ranking", "layers", layers, 1)
     ranked = ranking if isinstance(ranking, Ranking) else Ranking(_as_units(ranking), border)
-    offsets = ranked.offsets(sparsity, length, layers, heads)
-    return replace(from_offsets(length, offsets, border=ranked.border, anchor=anchor), ranking=ranked)
+    arguments = ranked.arguments(sparsity, length, layers, heads)
+    return replace(per_layer([from_offsets(length, **one, anchor=anchor) for one in arguments]), ranking=ranked)
 
 
 def _as_units(ranking: np.ndarray | Sequence[Sequence[int]]) -> Int32[np.ndarray, "units 3"]:

@@ -41,6 +41,22 @@ def border_entries(length: int) -> Entries:
     return union([cross_entries(length, 0), cross_entries(length, length - 1)])
 
 
+# The four sides of the border. Corners belong to the columns, so that no entry has two sides.
+SIDES = ("left", "right", "top", "bottom")
+
+
+def side_entries(length: int, side: str) -> Entries:
+    """left, right: everyone sees the first or the last token. top, bottom: that token sees everyone in between."""
+    if side in ("left", "right"):
+        return column_entries(length, 0 if side == "left" else length - 1)
+    return row_entries(length, 0 if side == "top" else length - 1)[1 : max(length - 1, 1)]
+
+
+def inside_entries(length: int, offset: int) -> Entries:
+    """The line j - i = offset, as far as it lies inside the border."""
+    return offset_entries(length, offset)[1:-1]  # its two ends, and no other entry, lie on the border
+
+
 def union(pieces: Iterable[Entries]) -> Entries:
     """Sorted, each entry once."""
     return np.unique(np.concatenate([np.empty(0, np.int64), *pieces]))

@@ -1,6 +1,8 @@
 """Rankings: in which order lines are worth keeping, so that one pattern file gives a pattern of any sparsity.
 
 (layer, head, distance), the worthiest first --budget--> the first so many of them, and the border --> Pattern
+
+A side of the border may be ranked like a line; it is written as a distance below 0.
 """
 
 from dataclasses import dataclass
@@ -10,8 +12,10 @@ import numpy as np
 from jaxtyping import Int32, Int64
 
 from sparsebert.errors import PatternError
+from sparsebert.patterns.entries import SIDES
 from sparsebert.settings import Share, fits
 
+_LOWEST = (0, 0, -len(SIDES))
 _BEYOND = 0.005  # of all entries: so far past the ends of a ranking its end is still the nearest pattern
 
 
@@ -19,19 +23,26 @@ _BEYOND = 0.005  # of all entries: so far past the ends of a ranking its end is 
 class Ranking:
     """Lines in order of worth. A line is both offsets of a distance in one head of one layer."""
 
-    units: Int32[np.ndarray, "units 3"]  # layer, head and distance
-    border: bool = True  # whether the border is kept whatever the budget; lines then lie inside it
+    units: Int32[np.ndarray, "units 3"]  # layer, head and distance; -1 to -4: a side of the border, in order of SIDES
+    border: bool = True  # lines lie inside the border, which is kept whatever the budget unless its sides are ranked
 
     def __post_init__(self) -> None:
         units = self.units
-        if units.dtype != np.int32 or units.ndim != 2 or units.shape[1] != 3 or (units < 0).any():
+        if units.dtype != np.int32 or units.ndim != 2 or units.shape[1] != 3 or (units < _LOWEST).any():
             raise PatternError(
                 f"a ranking of {units.dtype} {list(units.shape)} cannot be; expected int32 [units, 3]: layer, head and "
-                "distance, none below 0"
+                "distance, none below 0 but for the four sides of the border, -1 to -4"
             )
+        if self.has_sides and not self.border:
+            raise PatternError("a ranking names sides of the border but border=False; sides go with border=True")
         if len(np.unique(units, axis=0)) != len(units):
             raise PatternError("a ranking names the same line twice; expected each (layer, head, distance) once")
         units.setflags(write=False)
+
+    @property
+    def has_sides(self) -> bool:
+        """Whether the border has to earn its place as lines have."""
+        return bool((self.units[:, 2] < 0).any())
 
     def check(self, layers: int, heads: int) -> None:
         """Refuse lines of layers or heads that a pattern does not have."""
@@ -45,27 +56,34 @@ class Ranking:
         """Entries that each line adds to a pattern of that length; none where it reaches past it."""
         distances = self.units[:, 2].astype(np.int64)
         inner = length - 2 if self.border else length
-        sizes: np.ndarray = np.where(distances == 0, 1, 2) * np.maximum(inner - distances, 0)
-        return sizes
+        lines = np.where(distances == 0, 1, 2) * np.maximum(inner - distances, 0)
+        sides = np.where(distances >= -2, length, max(length - 2, 0))
+        return np.asarray(np.where(distances < 0, sides, lines))
 
     def always(self, length: int) -> int:
         """Entries of one head that are kept whatever the budget."""
+        if self.has_sides:
+            return 0
         return min(4 * length - 4, length**2) if self.border and length > 1 else int(self.border)
 
-    def offsets(self, sparsity: float, length: int, layers: int, heads: int) -> list[list[list[int]]]:
-        """Of every head of every layer: the first so many lines as come nearest to a sparsity."""
+    def arguments(self, sparsity: float, length: int, layers: int, heads: int) -> list[dict[str, Any]]:
+        """What from_offsets is given for each layer: the first so many lines as come nearest to a sparsity."""
         self.check(layers, heads)
-        found: list[list[list[int]]] = [[[] for _ in range(heads)] for _ in range(layers)]
+        offsets: list[list[list[int]]] = [[[] for _ in range(heads)] for _ in range(layers)]
+        sides: list[list[list[str]]] = [[[] for _ in range(heads)] for _ in range(layers)]
         for layer, head, distance in self.units[: self._count(sparsity, length, layers * heads)].tolist():
-            found[layer][head] += [-distance, distance]
-        return found
+            if distance < 0:
+                sides[layer][head].append(SIDES[-1 - distance])
+            else:
+                offsets[layer][head] += [-distance, distance]
+        if not self.has_sides:
+            return [{"offsets": one, "border": self.border} for one in offsets]
+        return [{"offsets": one, "sides": side} for one, side in zip(offsets, sides, strict=True)]
 
     def rule(self, sparsity: float, length: int, layers: int, heads: int) -> dict[str, Any]:
         """How the pattern of that sparsity is made."""
-        rules = [
-            {"builder": "from_offsets", "heads": heads, "arguments": {"offsets": one, "border": self.border}}
-            for one in self.offsets(sparsity, length, layers, heads)
-        ]
+        arguments = self.arguments(sparsity, length, layers, heads)
+        rules = [{"builder": "from_offsets", "heads": heads, "arguments": one} for one in arguments]
         return {"operation": "layers", "of": rules}
 
     def _count(self, sparsity: float, length: int, heads: int) -> int:

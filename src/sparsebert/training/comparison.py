@@ -74,7 +74,9 @@ def compare(
     store = corpus if isinstance(corpus, TokenStore) else TokenStore.open(Path(corpus))
     longest = _longest(dense, sparse) if length is None else length
     batches = PlainBatches(store, batch_size=_ROWS_A_BATCH, length=longest, seed=seed, split="held_out")
-    return compare_batches(dense, sparse, (batches.batch(number) for number in range(-(-rows // _ROWS_A_BATCH))), pooling)
+    return compare_batches(
+        dense, sparse, (batches.batch(number) for number in range(-(-rows // _ROWS_A_BATCH))), pooling
+    )
 
 
 @torch.no_grad()

@@ -78,4 +78,3 @@ class Tally:
     def figures(self) -> dict[str, float]:
         errors = self.layer_errors
         return {"hidden_error": sum(errors) / len(errors), "embedding_distance": self.distance / self.rows}
-

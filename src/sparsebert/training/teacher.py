@@ -76,7 +76,8 @@ def _windows(length: int, window: int) -> list[_Window]:
         ends = torch.tensor([number == 0]), torch.tensor([number == len(starts) - 1])
         made.append(
             _Window(
-                torch.cat([torch.tensor([0]), inside, torch.tensor([length - 1])]), torch.cat([ends[0], counts, ends[1]])
+                torch.cat([torch.tensor([0]), inside, torch.tensor([length - 1])]),
+                torch.cat([ends[0], counts, ends[1]]),
             )
         )
     return made
