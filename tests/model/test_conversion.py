@@ -143,7 +143,7 @@ def test_layers_that_share_their_attention_take_one_pattern_alone() -> None:
 
 
 def test_a_pattern_with_other_layers_than_the_model_is_refused() -> None:
-    with pytest.raises(ModelError, match="3 layers but the model has 2; use a pattern of 1 or 2"):
+    with pytest.raises(ModelError, match="3 layers but the model has 2; use 1 or 2"):
         sparsify(FAMILIES["bert"](), patterns.per_layer([SHARED] * 3))
 
 

@@ -1,4 +1,4 @@
-"""How a gate is learned, and the presets: what was measured to work, for two kinds of loss; the paper; the released code.
+"""How a gate is learned, and the presets: what was measured to work for two kinds of loss, the paper, its code.
 
 docs/decisions/gate-presets.md says why each preset is as it is.
 """

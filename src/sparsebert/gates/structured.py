@@ -12,7 +12,7 @@ from sparsebert import draws
 from sparsebert.attention import AttentionArguments
 from sparsebert.errors import GateError
 from sparsebert.gates.gate import Gate, require_room
-from sparsebert.gates.sampled_lines import explored, lines_pattern, lines_within
+from sparsebert.gates.sampled_lines import Border, explored, lines_pattern, lines_within
 from sparsebert.patterns import Pattern, Ranking, from_offsets
 from sparsebert.patterns.entries import SIDES, Entries
 
@@ -22,10 +22,10 @@ _LONGEST_DENSE = 256  # positions; beyond it only the sampled lines are ever hel
 class Structured(Gate):
     """n - 2 values a head, the distances 0 to n - 3 inside the border, which is always kept.
 
-    With settings.learned_border the four sides of the border are units too, behind the distances, in order of SIDES: at
-    high sparsity they would take most of the budget, and few heads need all of them. Both Gumbel noises of a sample are shared along a line, so a line is kept or dropped as a whole, and the frozen
+    Both Gumbel noises of a sample are shared along a line, so a line is kept or dropped as a whole, and the frozen
     pattern is a list of offsets that can be rebuilt at any length. Distance 0 is learned like the others: whether a
-    token needs itself is the question.
+    token needs itself is the question. With settings.learned_border so are the four sides of the border, units behind
+    the distances in order of SIDES: at high sparsity they would take most of the budget, and few heads need them all.
     """
 
     @property
@@ -79,7 +79,7 @@ class Structured(Gate):
                 [columns == 0, columns == self.length - 1, rows == 0, rows == self.length - 1], range(4), -1
             )
             found = np.where(side < 0, found, self.num_lines + side if self.settings.learned_border else -1)
-        return found
+        return np.asarray(found)
 
     def pattern_of(self, keep: Bool[np.ndarray, "all_heads units"]) -> Pattern:
         lines, sides = keep[:, : self.num_lines], keep[:, self.num_lines :]
@@ -107,13 +107,13 @@ class Structured(Gate):
         return [self.alpha_group([self.alpha], weights_rate)]
 
     def _sampled_lines(self, within: Pattern | None, layer: int) -> AttentionArguments:
-        """A layer's lines of this sample, as far as they lie within a pattern, as a pattern with their values as bias."""
+        """A layer's lines of this sample, as far as they lie within a pattern, and their values as a bias."""
         units = self.of_layer(self.units(), layer)
         chance = self.settings.explore if self.training else 0.0
         seed, step, micro = self.drawn_at
         draw = draws.generator(seed, "gates/explore", step, max(micro, 0)).random((self.all_heads, len(self.sizes)))
         keep, weights = explored(units, draw[layer * self.heads : (layer + 1) * self.heads], chance)
-        border = "learned" if self.settings.learned_border else self.settings.border
+        border: Border = "learned" if self.settings.learned_border else self.settings.border
         pattern, places = lines_pattern(self.length, keep, border, self.anchor)
         if within is not None:
             pattern, places = lines_within(pattern, places, within)

@@ -177,7 +177,7 @@ def from_offsets(
     """
     if any(isinstance(line, Sequence | np.ndarray) for head in offsets for line in head):
         layers = cast(Sequence[Offsets], offsets)
-        edges = [None] * len(layers) if sides is None else cast(Sequence[Sides], sides)
+        edges: Sequence[Any] = [None] * len(layers) if sides is None else sides
         each = zip(layers, edges, strict=True)
         return per_layer([from_offsets(length, one, border=border, sides=edge, anchor=anchor) for one, edge in each])
     check_size("from_offsets", length, len(offsets))

@@ -92,7 +92,7 @@ def compare_batches(dense: Any, sparse: Any, batches: Iterable[TextBatch], pooli
             errors, distances = hidden_errors(ours[0], theirs[0]), embedding_distances(ours[0], theirs[0], pooling)
             everything.add(errors, distances)
             bands = torch.bucketize(batch.lengths, torch.tensor(_EDGES))
-            for band in bands.unique().tolist():
+            for band in sorted(set(bands.tolist())):
                 chosen = bands == band
                 by_length[band].add(errors[:, chosen], distances[chosen])
             if theirs[1] is not None and ours[1] is not None:
