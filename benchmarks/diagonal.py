@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from sparsebert.files import read_json
 from sparsebert.patterns import Pattern
 from sparsebert.studies.results import Study, load_study
-from sparsebert.studies.stated import stated_pattern
+from sparsebert.studies.stated_patterns import stated_pattern
 from sparsebert.tasks import TASKS
 
 VARIANTS = ("dense", "no-diagonal", "random-drop")

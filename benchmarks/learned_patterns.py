@@ -28,9 +28,9 @@ from recipes import held_out_loss
 from sparsebert import Pattern, patterns
 from sparsebert.files import read_json
 from sparsebert.importance.saved import load_importance
+from sparsebert.progress import for_this_terminal
 from sparsebert.runs import ImportanceRun, PretrainRun, RunSettings, SearchRun
 from sparsebert.text import TokenStore
-from sparsebert.training.progress import for_this_terminal
 
 HEADS = 12
 BASE_RATE, FIRST_RATE, SECOND_RATE = 2e-4, 5e-5, 1e-4  # of the weights

@@ -15,10 +15,10 @@ import torch
 from sparsebert import Pattern, patterns
 from sparsebert.batches import PretrainingBatches
 from sparsebert.model import load_model, running
+from sparsebert.progress import for_this_terminal
 from sparsebert.runs import ImportanceRun, SearchRun
 from sparsebert.text import TokenStore
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
-from sparsebert.training.progress import for_this_terminal
 
 RECIPES: dict[str, dict[str, Any]] = {
     "structured, default": {"kind": "structured"},

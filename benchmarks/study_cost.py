@@ -12,10 +12,9 @@ from statistics import median
 
 import torch
 
-from sparsebert.studies.cost import product_speed
 from sparsebert.text import prepare_corpus
+from sparsebert.training.operations import flops_per_token, product_speed
 from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
-from sparsebert.training.recipes.cost import flops_per_token
 from sparsebert.training.starting_points import load_for_corpus, shape_of
 
 

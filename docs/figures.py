@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from sparsebert.importance.figures import importance_figure
 from sparsebert.importance.saved import load_importance
 from sparsebert.patterns.figures import paper_patterns, save_figure
-from sparsebert.studies.records import unpacked
+from sparsebert.studies.record_store import unpacked
 from sparsebert.studies.results import load_study
 
 RESULTS = Path(__file__).resolve().parent / "results"

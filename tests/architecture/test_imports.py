@@ -14,6 +14,8 @@ ORDER = [
     "settings",
     "memory",
     "files",
+    "locks",
+    "progress",
     "draws",
     "text",
     "batches",

@@ -7,7 +7,7 @@ import pytest
 
 from scorecard.study_kills import disturb
 from sparsebert.files import canonical_json
-from sparsebert.studies.progress import Lines
+from sparsebert.progress import Lines
 from sparsebert.studies.study import StudyConfig, planned, run_study
 
 SIZES: dict[str, Any] = {"stage_sparsities": [0.9], "stage_tasks": ["rte"], "base_steps": 20, "checkpoint_every": 1}

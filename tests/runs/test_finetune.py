@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ import torch
 from sparsebert import patterns
 from sparsebert.errors import ConfigError, TaskError
 from sparsebert.files import read_json, sha256_of_file
+from sparsebert.progress import Silent
 from sparsebert.runs import FinetuneRun
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.objective import main_score
 from sparsebert.tasks.table import TASKS, find_task
-from sparsebert.training.progress import Silent
 
 
 def _run(task: str, data: Path, **changes: Any) -> FinetuneRun:
@@ -171,8 +171,8 @@ class _Deadly(Silent):
     def __init__(self, at: int) -> None:
         self.at = at
 
-    def step(self, line: Mapping[str, Any], tokens_per_second: float) -> None:
-        if line["step"] == self.at:
+    def step(self, done: int, words: str, left: float) -> None:
+        if done == self.at:
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -11,6 +11,7 @@ import torch
 from sparsebert import Pattern, gates, load_model
 from sparsebert.errors import ConfigError, RunInterruptedError, SparseBertError
 from sparsebert.importance.saved import load_importance
+from sparsebert.progress import Silent
 from sparsebert.runs import ImportanceRun, SearchRun
 
 
@@ -90,21 +91,15 @@ def test_heads_that_are_assured_of_an_even_share_end_equally_sparse(docs_corpus:
     assert abs(len(free.entries(0)) - len(free.entries(1))) > 0.01 * 24**2
 
 
-class _StopsAfter:
+class _StopsAfter(Silent):
     """A watcher that breaks off a run, as a kill would."""
 
     def __init__(self, step: int) -> None:
         self.at = step
 
-    def start(self, done: int, total: int) -> None:
-        pass
-
-    def step(self, line: Any, tokens_per_second: float) -> None:
-        if line["step"] == self.at:
+    def step(self, done: int, words: str, left: float) -> None:
+        if done == self.at:
             raise KeyboardInterrupt
-
-    def stop(self) -> None:
-        pass
 
 
 @pytest.mark.parametrize(("kind", "changes"), [("structured", {"sparsity": 0.7}), ("soft", {"head_start": 0.6})])

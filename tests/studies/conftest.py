@@ -61,7 +61,7 @@ def graph_of() -> Callable[..., Graph]:
 @pytest.fixture(scope="session")
 def small_study(tmp_path_factory: pytest.TempPathFactory, text_file: Path) -> Path:
     """All six studies, a few conditions of each, made in this process on the small text."""
-    from sparsebert.studies.progress import Lines
+    from sparsebert.progress import Lines
     from sparsebert.studies.study import planned, run_study
     from sparsebert.text import prepare_corpus
 

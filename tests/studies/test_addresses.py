@@ -12,8 +12,8 @@ from sparsebert.studies import graph
 from sparsebert.studies.addresses import FOUNDING, addressed
 from sparsebert.studies.folder import runs_to_make
 from sparsebert.studies.grids import make_graph, names_in
-from sparsebert.studies.jobs import Place
-from sparsebert.studies.record_stores import RecordFile
+from sparsebert.studies.jobs import StudyPaths
+from sparsebert.studies.record_store import RecordFile
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
 from sparsebert.tasks.config import FinetuneConfig
@@ -86,7 +86,7 @@ def test_every_recorded_run_still_counts_as_finished_when_settings_grow(
     described: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     grow(monkeypatch)
-    assert runs_to_make(graph_of(described), Place(tmp_path, "m", None, None, finished=RECORDS)) == []
+    assert runs_to_make(graph_of(described), StudyPaths(tmp_path, "m", None, None, finished=RECORDS)) == []
 
 
 def test_a_new_setting_that_is_used_gives_other_ids(described: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

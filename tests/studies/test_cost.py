@@ -6,7 +6,7 @@ import pytest
 from sparsebert.files import write_json
 from sparsebert.studies.cost import Estimator, estimator, run_seconds
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.jobs import Place
+from sparsebert.studies.jobs import StudyPaths
 
 GraphOf = Callable[..., Graph]
 
@@ -31,19 +31,19 @@ def test_swag_reads_four_sequences_a_row_and_pruning_costs_next_to_nothing(graph
 
 
 def test_finished_runs_tell_the_speed(graph_of: GraphOf, tmp_path: Path) -> None:
-    graph, place = graph_of("importance"), Place(tmp_path, "m", None, None)
+    graph, paths = graph_of("importance"), StudyPaths(tmp_path, "m", None, None)
     base = next(iter(graph.runs.values()))
     plain = Estimator(graph.sources, 1.0)
-    write_json(place.folder(base.id) / "timing.json", {"run_seconds": 100 + plain.overhead})
-    chosen = estimator(graph, place, None)
+    write_json(paths.folder(base.id) / "timing.json", {"run_seconds": 100 + plain.overhead})
+    chosen = estimator(graph, paths, None)
     assert chosen.flops_per_second == pytest.approx(plain.flops(base) / 100)
     assert chosen.seconds(base) == pytest.approx(100 + plain.overhead)
 
 
 def test_a_given_speed_is_used_and_without_any_one_is_measured(graph_of: GraphOf, tmp_path: Path) -> None:
-    graph, place = graph_of("importance"), Place(tmp_path, "m", None, None)
-    assert estimator(graph, place, 5e13).flops_per_second == 5e13
-    assert estimator(graph, place, None).flops_per_second > 0
+    graph, paths = graph_of("importance"), StudyPaths(tmp_path, "m", None, None)
+    assert estimator(graph, paths, 5e13).flops_per_second == 5e13
+    assert estimator(graph, paths, None).flops_per_second > 0
 
 
 def test_the_cost_of_the_paper_is_known_without_any_data(graph_of: GraphOf) -> None:

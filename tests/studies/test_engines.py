@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from sparsebert.files import read_json
+from sparsebert.progress import Lines
 from sparsebert.studies.attempts import attempt
-from sparsebert.studies.jobs import Job, Outcome, Place
+from sparsebert.studies.jobs import Job, JobResult, StudyPaths
 from sparsebert.studies.local import Processes
-from sparsebert.studies.progress import Lines
 from sparsebert.studies.runs import Run
 from sparsebert.studies.scheduler import Engine, Scheduler
-from sparsebert.studies.study import Plan, planned
+from sparsebert.studies.study import StudyPlan, planned
 from tests.studies.conftest import small_config
 
 pytestmark = pytest.mark.long
 
 
-def _some_runs(plan: Plan) -> list[Run]:
+def _some_runs(plan: StudyPlan) -> list[Run]:
     """A chain through every stage."""
     runs = plan.graph.runs
     last = next(r for r in runs.values() if r.stage == "finetune" and r.condition.method == "p")
@@ -46,9 +46,9 @@ def _compare(study: Path, out: Path, runs: list[Run]) -> None:
             assert not here.exists() or here.read_bytes() == there.read_bytes(), f"{name} of {run.stage} differs"
 
 
-def _make(engine: Engine, plan: Plan) -> list[Run]:
+def _make(engine: Engine, plan: StudyPlan) -> list[Run]:
     runs = _some_runs(plan)
-    Scheduler(runs, {run.id: 1.0 for run in runs}, plan.place, 1).run(engine, Lines("test"))
+    Scheduler(runs, {run.id: 1.0 for run in runs}, plan.paths, 1).run(engine, Lines("test"))
     return runs
 
 
@@ -66,7 +66,7 @@ def test_worker_processes_give_the_same_results_even_when_one_is_killed(small_st
         engine = Processes(workers=1, threads=1)
         pid = engine.workers[0].process.pid
         assert pid is not None
-        threading.Thread(target=_kill_when, args=(plan.place.folder(base.id), 2, pid), daemon=True).start()
+        threading.Thread(target=_kill_when, args=(plan.paths.folder(base.id), 2, pid), daemon=True).start()
         try:
             runs = _make(engine, plan)
             assert engine.workers[0].process.pid != pid
@@ -79,7 +79,7 @@ def test_a_job_whose_worker_always_dies_is_given_up(tmp_path: Path, monkeypatch:
     engine = Processes(workers=1, threads=1)
     try:
         monkeypatch.setattr(engine, "_send", lambda worker: worker.process.kill())
-        engine.submit(Job(Run("base", {}, 0, 1, {}), Place(tmp_path, "m", None, None)))
+        engine.submit(Job(Run("base", {}, 0, 1, {}), StudyPaths(tmp_path, "m", None, None)))
         outcome = engine.wait()
         assert outcome.error is not None
         assert "died 3 times" in outcome.error
@@ -87,9 +87,9 @@ def test_a_job_whose_worker_always_dies_is_given_up(tmp_path: Path, monkeypatch:
         engine.close(at_once=True)
 
 
-def _die_once(job: Job) -> Outcome:
+def _die_once(job: Job) -> JobResult:
     """Make the run; the first process that has done two steps of the base run dies."""
-    folder = job.place.folder(job.run.id)
+    folder = job.paths.folder(job.run.id)
     if job.run.stage == "base" and not (folder / "died").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "died").touch()
@@ -120,6 +120,6 @@ def test_a_ray_cluster_gives_the_same_results_even_when_a_worker_is_killed(
             runs = _make(engine, plan)
         finally:
             engine.close()
-        assert (plan.place.folder(base.id) / "died").exists()
-        assert len(read_json(plan.place.folder(base.id) / "timing.json")["sessions"]) == 2
+        assert (plan.paths.folder(base.id) / "died").exists()
+        assert len(read_json(plan.paths.folder(base.id) / "timing.json")["sessions"]) == 2
     _compare(small_study, tmp_path, runs)

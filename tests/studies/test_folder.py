@@ -9,7 +9,7 @@ from sparsebert.errors import ConfigError, FileError, StudyError
 from sparsebert.files import canonical_json, read_json, write_json
 from sparsebert.studies import folder
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.jobs import Place
+from sparsebert.studies.jobs import StudyPaths
 from sparsebert.studies.runs import Run
 
 GraphOf = Callable[..., Graph]
@@ -81,46 +81,46 @@ def test_two_studies_cannot_run_in_one_folder_at_once(tmp_path: Path) -> None:
 
 
 def test_nothing_finished_is_made_again(graph_of: GraphOf, tmp_path: Path) -> None:
-    graph, place = graph_of("all"), Place(tmp_path, "m", None, None)
-    assert len(folder.runs_to_make(graph, place)) == len(graph.runs)
+    graph, paths = graph_of("all"), StudyPaths(tmp_path, "m", None, None)
+    assert len(folder.runs_to_make(graph, paths)) == len(graph.runs)
     _finish(graph, tmp_path)
-    assert folder.runs_to_make(graph, place) == []
+    assert folder.runs_to_make(graph, paths) == []
 
 
 def test_results_without_weights_are_enough_where_nobody_needs_the_weights(graph_of: GraphOf, tmp_path: Path) -> None:
-    graph, place = graph_of("all"), Place(tmp_path, "m", None, None)
+    graph, paths = graph_of("all"), StudyPaths(tmp_path, "m", None, None)
     _finish(graph, tmp_path, weights=False)
-    assert folder.runs_to_make(graph, place) == []
+    assert folder.runs_to_make(graph, paths) == []
     # One task of one pattern is missing: only the chain up to its weights is made again.
     lost = next(r for r in graph.runs.values() if r.stage == "finetune" and r.condition.pattern == "star")
-    (place.folder(lost.id) / "result.json").unlink()
-    again = folder.runs_to_make(graph, place)
+    (paths.folder(lost.id) / "result.json").unlink()
+    again = folder.runs_to_make(graph, paths)
     assert [run.stage for run in again] == ["base", "adapt", "finetune"]
-    folder.make_ready(graph, again, place)
-    assert not any(place.is_finished(run.id) for run in again)
+    folder.make_ready(graph, again, paths)
+    assert not any(paths.is_finished(run.id) for run in again)
 
 
 def test_a_lost_pruned_pattern_needs_its_importance_only_if_p_is_lost_too(graph_of: GraphOf, tmp_path: Path) -> None:
-    graph, place = graph_of("pruning"), Place(tmp_path, "m", None, None)
+    graph, paths = graph_of("pruning"), StudyPaths(tmp_path, "m", None, None)
     _finish(graph, tmp_path)
     lost = next(r for r in graph.runs.values() if r.stage == "prune" and r.condition.method == "p")
-    (place.folder(lost.id) / "result.json").unlink()
-    assert _stages(folder.runs_to_make(graph, place)) == {"prune"}
-    (place.folder(lost.depends[0]) / "gate.safetensors").unlink()
-    assert _stages(folder.runs_to_make(graph, place)) == {"prune", "importance"}
+    (paths.folder(lost.id) / "result.json").unlink()
+    assert _stages(folder.runs_to_make(graph, paths)) == {"prune"}
+    (paths.folder(lost.depends[0]) / "gate.safetensors").unlink()
+    assert _stages(folder.runs_to_make(graph, paths)) == {"prune", "importance"}
 
 
 def test_results_of_another_folder_are_taken_over_small_files_only(graph_of: GraphOf, tmp_path: Path) -> None:
     graph = graph_of("importance")
     _finish(graph, tmp_path / "theirs")
-    place = Place(tmp_path / "ours", "m", None, None, tmp_path / "theirs")
-    assert folder.take_finished(graph.runs.values(), place) == len(graph.runs)
-    assert folder.runs_to_make(graph, place) == []
+    paths = StudyPaths(tmp_path / "ours", "m", None, None, tmp_path / "theirs")
+    assert folder.take_finished(graph.runs.values(), paths) == len(graph.runs)
+    assert folder.runs_to_make(graph, paths) == []
     base = next(iter(graph.runs))
-    assert read_json(place.folder(base) / "result.json")["id"] == base
-    assert not (place.folder(base) / "model").exists()
-    assert place.file(base, "model/model.safetensors").is_relative_to(tmp_path / "theirs")
-    assert folder.take_finished(graph.runs.values(), place) == 0
+    assert read_json(paths.folder(base) / "result.json")["id"] == base
+    assert not (paths.folder(base) / "model").exists()
+    assert paths.file(base, "model/model.safetensors").is_relative_to(tmp_path / "theirs")
+    assert folder.take_finished(graph.runs.values(), paths) == 0
 
 
 @pytest.mark.parametrize("scale", ["smoke", "paper"])

@@ -5,11 +5,11 @@ from sparsebert.report.judging.statistics import MIN_SEEDS
 from sparsebert.studies.scales import SCALES, Scale, find_scale
 from sparsebert.tasks.table import GLUE as ALL_GLUE
 from sparsebert.tasks.table import TASKS
-from sparsebert.training.recipes import load_recipe
+from sparsebert.training.recipes import find_recipe
 
 
 def test_the_paper_scale_is_the_paper_recipe() -> None:
-    scale, recipe = SCALES["paper"], load_recipe("paper")
+    scale, recipe = SCALES["paper"], find_recipe("paper")
     assert (scale.model, scale.length, scale.batch_size) == (recipe.model, recipe.length, recipe.batch_size)
     assert scale.base_steps == recipe.steps_for(recipe.epoch_tokens)
     assert round(scale.warmup * scale.base_steps, -3) == recipe.warmup_steps

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from sparsebert.errors import RunInterruptedError, StudyError
+from sparsebert.progress import Silent
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import phase_of
-from sparsebert.studies.jobs import Job, Outcome, Place
-from sparsebert.studies.runs import Run
+from sparsebert.studies.jobs import Job, JobResult, StudyPaths
 from sparsebert.studies.scheduler import Scheduler
 
-PLACE = Place(Path("nowhere"), "m", None, None)
+PLACE = StudyPaths(Path("nowhere"), "m", None, None)
 
 
 class Pretended:
@@ -33,29 +33,27 @@ class Pretended:
         self.jobs.append(job)
         self.most_at_once = max(self.most_at_once, len(self.jobs))
 
-    def wait(self) -> Outcome:
+    def wait(self) -> JobResult:
         run = self.jobs.pop(0).run
         self.made.append(run.id)
         if run.stage == self.failing:
-            return Outcome(run.id, "no luck", is_interrupted=self.interrupted)
-        return Outcome(run.id)
+            return JobResult(run.id, "no luck", is_interrupted=self.interrupted)
+        return JobResult(run.id)
 
     def close(self, *, at_once: bool = False) -> None:
         pass
 
 
-class Remembering:
+class Remembering(Silent):
     def __init__(self) -> None:
-        self.total, self.left = 0, list[float]()
+        self.total, self.done, self.left = 0, list[int](), list[float]()
 
-    def start(self, total: int, left: float) -> None:
+    def start(self, done: int, total: int) -> None:
         self.total = total
 
-    def done(self, run: Run, left: float) -> None:
+    def step(self, done: int, words: str, left: float) -> None:
+        self.done.append(done)
         self.left.append(left)
-
-    def stop(self) -> None:
-        pass
 
 
 def _scheduler(graph: Graph, seconds: float = 1.0) -> Scheduler:
@@ -68,7 +66,8 @@ def test_every_run_is_made_once_after_what_it_depends_on(graph_of: Callable[...,
     _scheduler(graph).run(engine, watcher)
     assert sorted(engine.made) == sorted(graph.runs)
     assert engine.most_at_once == 2
-    assert watcher.total == len(watcher.left) == len(graph.runs)
+    assert watcher.total == len(graph.runs)
+    assert watcher.done == list(range(1, len(graph.runs) + 1))
     assert watcher.left[-1] == 0
 
 

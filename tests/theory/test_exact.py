@@ -3,7 +3,7 @@ from itertools import permutations
 
 from sparsebert.theory import exact
 from sparsebert.theory.grid import Grid
-from sparsebert.theory.pieces import value_map
+from sparsebert.theory.token_layers import value_map
 
 
 def test_patterns_of_keys_leave_out_the_diagonal():

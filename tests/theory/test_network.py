@@ -9,8 +9,8 @@ from sparsebert.errors import TheoryError
 from sparsebert.theory import exact, network
 from sparsebert.theory.cases import case
 from sparsebert.theory.grid import Grid
-from sparsebert.theory.pieces import Pieces, quantiser
 from sparsebert.theory.shifts import as_integer
+from sparsebert.theory.token_layers import ThreePieces, quantiser
 
 SIZES = [(3, 1, 8, False), (4, 1, 6, False), (3, 2, 3, False), (3, 2, 4, False), (3, 1, 7, True), (4, 1, 2, True)]
 
@@ -90,7 +90,7 @@ def test_four_relus_draw_every_quantising_layer(value):
 
 
 def test_a_ramp_takes_the_last_stretch_before_a_jump():
-    window = Pieces(2, 4, between=(0, 1))
+    window = ThreePieces(2, 4, between=(0, 1))
     values = torch.tensor([1.0, 1.75, 2.0, 3.0, 3.5, 3.75, 4.0, 5.0], dtype=torch.float64)
     assert network.bent(values, window, 0.5).tolist() == [0, 0.5, 1, 1, 1, 0.5, 0, 0]
     assert network.bent(values, window, 0.0).tolist() == [0, 0, 1, 1, 1, 1, 0, 0]
@@ -98,4 +98,4 @@ def test_a_ramp_takes_the_last_stretch_before_a_jump():
 
 def test_relus_need_a_flat_piece_to_start_from():
     with pytest.raises(TheoryError, match="none of which is flat"):
-        network.relus(Pieces(0, 1, below=(1, 0), between=(2, 0)), 0.1)
+        network.relus(ThreePieces(0, 1, below=(1, 0), between=(2, 0)), 0.1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sparsebert.errors import FileError, TrainingError
 from sparsebert.files import verified_files
-from sparsebert.training.checkpoints import Checkpoints, Progress
+from sparsebert.training.checkpoints import Checkpoints, RunState
 from tests.training.cases import Regression
 
 torch.set_num_threads(1)
@@ -32,7 +32,7 @@ def published(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved") / "checkpoints"
-    Checkpoints(folder, keep=2).save(Progress(step=3), *trained())
+    Checkpoints(folder, keep=2).save(RunState(step=3), *trained())
     return folder
 
 
@@ -40,7 +40,7 @@ def test_weights_and_moments_come_back_to_the_bit(saved: Path) -> None:
     objective, optimiser = trained()
     other = Regression()
     other_optimiser = torch.optim.AdamW(other.parameter_groups(), fused=True)
-    assert Checkpoints(saved, keep=2).load(3, other, other_optimiser) == Progress(step=3)
+    assert Checkpoints(saved, keep=2).load(3, other, other_optimiser) == RunState(step=3)
     for name, tensor in objective.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[name])
     for mine, theirs in zip(objective.parameters(), other.parameters(), strict=True):
@@ -52,7 +52,7 @@ def test_weights_and_moments_come_back_to_the_bit(saved: Path) -> None:
 def test_the_newest_are_kept_and_nothing_else_is_left(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, keep=2)
     for step in (1, 2, 10):
-        checkpoints.save(Progress(step=step), *trained(1))
+        checkpoints.save(RunState(step=step), *trained(1))
     assert published(tmp_path) == ["step-00000002", "step-00000010"]
     assert checkpoints.newest() == 10
 
@@ -115,14 +115,14 @@ def test_a_value_that_is_not_finite_is_never_written(tmp_path: Path, where: str)
         target = parameter if where == "weights" else optimiser.state[parameter]["exp_avg_sq"]
         target.view(-1)[3] = float("nan")
     with pytest.raises(TrainingError, match=r"net\.0\.weight.*step 3"):
-        Checkpoints(tmp_path / "none", keep=2).save(Progress(step=3), objective, optimiser)
+        Checkpoints(tmp_path / "none", keep=2).save(RunState(step=3), objective, optimiser)
     assert not (tmp_path / "none").exists()
 
 
 def test_a_full_disk_is_refused_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsebert.files.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(FileError, match="MiB free"):
-        Checkpoints(tmp_path, keep=2).save(Progress(step=1), *trained(1))
+        Checkpoints(tmp_path, keep=2).save(RunState(step=1), *trained(1))
     assert published(tmp_path) == []
 
 

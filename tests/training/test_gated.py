@@ -11,7 +11,7 @@ from sparsebert import Pattern, gates, patterns, sparsify
 from sparsebert.errors import ModelError
 from sparsebert.gates import Gate
 from sparsebert.training import Objective, fit
-from sparsebert.training.checkpoints import Checkpoints, Progress
+from sparsebert.training.checkpoints import Checkpoints, RunState
 from sparsebert.training.gated import Frozen, Gated, summary
 from sparsebert.training.objective import Wrapper
 from sparsebert.training.pretraining import PretrainingObjective
@@ -102,7 +102,7 @@ def test_the_checkpoint_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     optimiser = torch.optim.AdamW(before.parameters())
     before(0, 0).total.backward()
     optimiser.step()
-    Checkpoints(tmp_path, 1).save(Progress(step=1), Earlier(before), optimiser)
+    Checkpoints(tmp_path, 1).save(RunState(step=1), Earlier(before), optimiser)
     again = torch.optim.AdamW(now.parameters())
     assert Checkpoints(tmp_path, 1).load(1, now, again).step == 1
     for old, new in zip(before.parameters(), now.parameters(), strict=True):

@@ -67,7 +67,7 @@ def demo(
 
 
 def _run(run: "RunSettings", out: Path) -> "Result":
-    from sparsebert.training import for_this_terminal
+    from sparsebert.progress import for_this_terminal
 
     return run.make(out, for_this_terminal(out.name))
 

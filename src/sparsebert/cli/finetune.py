@@ -82,9 +82,10 @@ def finetune(
 def _tune(
     context: typer.Context, out: Path, renamed: dict[str, Any], pairs: list[str] | None, seeds: Sequence[int]
 ) -> None:
+    from sparsebert.progress import for_this_terminal
     from sparsebert.runs import FinetuneRun
-    from sparsebert.runs.repeats import repeated
-    from sparsebert.training import for_this_terminal, is_main
+    from sparsebert.runs.finetune_repeats import repeated
+    from sparsebert.training import is_main
 
     options.require_folder(out)
     options.say_what_happens()

@@ -46,8 +46,9 @@ def importance(
 
     sparsebert importance --model minilm --corpus corpus --steps 300 --method attention --beside importance --out maps
     """
+    from sparsebert.progress import for_this_terminal
     from sparsebert.runs import ImportanceRun
-    from sparsebert.training import for_this_terminal, is_main
+    from sparsebert.training import is_main
 
     if method not in ("gate", "attention"):
         raise ConfigError(f"--method is {method!r}; expected gate or attention")

@@ -71,18 +71,19 @@ def _check_paths(out: Path | None, figure: Path | None) -> None:
 def _build(
     name: str, length: int | None, heads: int | None, given: dict[str, float | None], pairs: list[str] | None
 ) -> "Pattern":
-    from sparsebert.patterns import Pattern, find
+    from sparsebert.patterns import find
 
     if Path(name).is_file():
         if given["seed"] is not None or heads is not None or pairs:
             raise PatternError(f"{name} is a saved pattern; --heads, --seed and --set only apply to a builder's name")
-        found = find(name, Pattern.load(name).length if length is None else length)
+        found = find(name)
+        found = found if length is None else found.at(length)
         return found if given["sparsity"] is None else found.at_sparsity(given["sparsity"])
     flags = options.options_of(pattern)
     del flags["sparsity"]  # an argument of few builders, by either way
     arguments = options.read_settings(pairs, options.builder_arguments(name), flags)
     arguments |= {key: value for key, value in given.items() if value is not None}
-    return find(name, 128 if length is None else length, 1 if heads is None else heads, **arguments)
+    return find(name, length, 1 if heads is None else heads, **arguments)
 
 
 def _as_json(pattern: "Pattern", name: str) -> str:

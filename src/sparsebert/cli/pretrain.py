@@ -94,7 +94,8 @@ def _run(chosen: dict[str, Any], recipe: str | None) -> "PretrainRun":
 
 
 def _train(run: "PretrainRun", out: Path | None) -> None:
-    from sparsebert.training import for_this_terminal, is_main
+    from sparsebert.progress import for_this_terminal
+    from sparsebert.training import is_main
 
     if out is None:
         raise ConfigError("--out is missing; name the run folder to write, or to resume")
@@ -113,28 +114,24 @@ def _train(run: "PretrainRun", out: Path | None) -> None:
 
 def _description(run: "PretrainRun", device_flops: float | None, devices: int) -> list[str]:
     """The run in words, and its cost on given hardware."""
-    from sparsebert.training.recipes import cost_of, measured_flops
+    import torch
+
+    from sparsebert.training.operations import flops_per_token, product_speed
 
     shape, config = run.model_shape(), run.fit_config()
     vocab_size = shape.get("vocab_size", run.vocab_size) or run.store().vocab_size
-    per_device = measured_flops() if device_flops is None else device_flops
+    per_device = product_speed(torch.get_num_threads()) if device_flops is None else device_flops
     pattern = run.found_pattern(int(shape["num_attention_heads"]))
-    cost = cost_of(
-        shape,
-        vocab_size=vocab_size,
-        length=run.length,
-        batch_size=run.batch_size,
-        num_steps=run.steps,
-        flops_per_second=per_device * devices,
-        density=1.0 if pattern is None else 1.0 - pattern.sparsity,
-    )
+    density = 1.0 if pattern is None else 1.0 - pattern.sparsity
+    tokens = float(run.steps) * run.batch_size * run.length
+    flops = tokens * flops_per_token(shape, vocab_size, run.length, density)
     told = "measured here with matrix products, an upper bound" if device_flops is None else "as given"
     return [
         f"{run.model}: {shape['num_hidden_layers']} layers, width {shape['hidden_size']}, "
-        f"{vocab_size:,} words, length {run.length}, attention density {cost.density:.3f}",
-        f"batch {run.batch_size}, {run.steps:,} steps, {cost.tokens:.3g} tokens; AdamW {run.learning_rate:g}, "
+        f"{vocab_size:,} words, length {run.length}, attention density {density:.3f}",
+        f"batch {run.batch_size}, {run.steps:,} steps, {tokens:.3g} tokens; AdamW {run.learning_rate:g}, "
         f"{config.warmup_steps:,} warm-up steps, decay {run.weight_decay:g}, "
         f"dropout {'as in the model' if run.dropout is None else run.dropout}",
-        f"{cost.flops:.3g} operations; at {per_device:.3g} a second on each of {devices} (rate {told}): "
-        f"{cost.days:,.1f} days",
+        f"{flops:.3g} operations; at {per_device:.3g} a second on each of {devices} (rate {told}): "
+        f"{flops / (per_device * devices) / 86_400:,.1f} days",
     ]

@@ -40,7 +40,7 @@ def report(
     from collections import Counter
 
     from sparsebert.report.writing import write_report
-    from sparsebert.studies.records import unpacked
+    from sparsebert.studies.record_store import unpacked
 
     options.require_file(out)
     options.require_file(findings, "--findings")

@@ -68,8 +68,9 @@ def search(
 
 
 def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: list[str] | None) -> None:
+    from sparsebert.progress import for_this_terminal
     from sparsebert.runs import SearchRun, TaskSearchRun
-    from sparsebert.training import for_this_terminal, is_main
+    from sparsebert.training import is_main
 
     options.require_folder(out)
     options.say_what_happens()

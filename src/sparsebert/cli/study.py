@@ -8,7 +8,7 @@ import typer
 from sparsebert.cli import options
 
 if TYPE_CHECKING:
-    from sparsebert.studies.study import Plan, StudyConfig
+    from sparsebert.studies.study import StudyConfig, StudyPlan
 
 
 def study(
@@ -86,32 +86,32 @@ def _config(context: typer.Context, pairs: list[str] | None) -> "StudyConfig":
 
 def _tell(config: "StudyConfig", *, runs: bool) -> None:
     """What the study would cost, and with it each of its runs."""
-    from sparsebert.studies.study import make_plan
+    from sparsebert.studies.study import plan_study
 
-    plan = make_plan(config)
+    plan = plan_study(config)
     typer.echo("\n".join([*(graph_lines(plan) + phase_lines(plan) if runs else []), *cost_lines(plan)]))
     if config.scale == "paper":
         typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")
 
 
 def _run(config: "StudyConfig") -> None:
-    from sparsebert.studies.progress import for_this_terminal
+    from sparsebert.progress import for_this_terminal
     from sparsebert.studies.study import planned, record, run_study
 
     with planned(config) as plan:
         typer.echo("\n".join(cost_lines(plan)), err=True)
         try:
-            run_study(plan, for_this_terminal(f"study {plan.name}"))
+            run_study(plan, for_this_terminal(f"study {plan.name}", "run"))
         finally:
             # Also when time is up or a run failed: what is finished is kept.
             record(plan)
         runs = len(plan.graph.runs)
-        typer.echo(f"{plan.place.out}: study {plan.name}, scale {plan.graph.scale.name}, {runs} runs finished")
+        typer.echo(f"{plan.paths.out}: study {plan.name}, scale {plan.graph.scale.name}, {runs} runs finished")
 
 
-def graph_lines(plan: "Plan") -> list[str]:
+def graph_lines(plan: "StudyPlan") -> list[str]:
     """Each run with its state, its estimated time and what it waits for; fine-tuning runs of one parent in a line."""
-    from sparsebert.studies.progress import duration
+    from sparsebert.progress import duration
 
     missing = {run.id for run in plan.missing}
     lines, tasks = [], dict[str, list[str]]()
@@ -130,7 +130,7 @@ def graph_lines(plan: "Plan") -> list[str]:
     return lines
 
 
-def phase_lines(plan: "Plan") -> list[str]:
+def phase_lines(plan: "StudyPlan") -> list[str]:
     """The order of what is missing, with the hours of one slot until each part is done."""
     lines, hours = [f"order{'runs':>27} {'hours':>9} {'in all':>9}"], 0.0
     for phase, cost in plan.by_phase().items():
@@ -139,9 +139,9 @@ def phase_lines(plan: "Plan") -> list[str]:
     return lines
 
 
-def cost_lines(plan: "Plan") -> list[str]:
+def cost_lines(plan: "StudyPlan") -> list[str]:
     """How much there is to do, in runs, operations and hours."""
-    from sparsebert.studies.progress import duration
+    from sparsebert.progress import duration
     from sparsebert.studies.study import count_by_stage
 
     cost, slots = plan.cost, plan.config.num_workers

@@ -226,11 +226,11 @@ def _reach(name: str, length: int | None, json: bool, out: Path | None) -> None:
     from dataclasses import asdict
 
     from sparsebert.files import write_json
-    from sparsebert.patterns import Pattern, find
+    from sparsebert.patterns import find
     from sparsebert.theory.reach import reach
 
-    known = Pattern.load(name).length if Path(name).is_file() else 128
-    found = reach(find(name, known if length is None else length))
+    pattern = find(name, length)
+    found = reach(pattern if length is None else pattern.at(length))
     result = {"pattern": name, **asdict(found)}
     if out is not None:
         write_json(out / "reach.json", result)

@@ -216,6 +216,8 @@ class Pattern:
 
     def at(self, length: int) -> Pattern:
         """Rebuilt at another length by its rule."""
+        if length == self.length:
+            return self
         if self.rule is None:
             raise PatternError(
                 f"this pattern holds explicit entries for {self.length} positions and no rule to rebuild it at "

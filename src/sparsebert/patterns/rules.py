@@ -33,6 +33,7 @@ _OPERATIONS: dict[str, Callable[..., Pattern]] = {
     "without_diagonal": lambda one: one.without_diagonal(),
     "layers": lambda *parts: per_layer(parts),
 }
+_LENGTH = 128  # of a pattern for which none is given
 _MAX_DEPTH = 64  # of operations on operations; a file that claims more is hostile
 
 
@@ -49,14 +50,13 @@ def named(name: str, length: int, heads: int = 1, **arguments: Any) -> Pattern:
     return BUILDERS[name](length, heads, **arguments)
 
 
-def find(name: str, length: int, heads: int = 1, **arguments: Any) -> Pattern:
-    """A saved file, brought to the length by its rule where it is another; or the pattern of that name."""
+def find(name: str, length: int | None = None, heads: int = 1, **arguments: Any) -> Pattern:
+    """A saved pattern, as long as it was saved; or the one of that name, of this length (128 if none is given)."""
     if not Path(name).is_file():
-        return named(name, length, heads, **arguments)
+        return named(name, _LENGTH if length is None else length, heads, **arguments)
     if arguments:
         raise PatternError(f"{name} is a saved pattern; {', '.join(arguments)} would only apply to a builder's name")
-    pattern = Pattern.load(name)
-    return pattern if pattern.length == length else pattern.at(length)
+    return Pattern.load(name)
 
 
 def arguments_of(name: str) -> Mapping[str, Declared]:

@@ -15,7 +15,7 @@ from sparsebert.runs.run import Prepared, RunSettings
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.encoding.encoded_rows import make_items
 from sparsebert.tasks.folder import TaskFolder
-from sparsebert.tasks.loading import data_folder, fingerprint, load_rows, load_task_model, tokenizer_for
+from sparsebert.tasks.loading import data_folder, load_rows, load_task_model, task_hash, tokenizer_for
 from sparsebert.tasks.objective import TaskObjective
 from sparsebert.tasks.table import find_task
 from sparsebert.tasks.task_pattern import pattern_for
@@ -83,7 +83,7 @@ class TaskRun(FinetuneConfig, RunSettings):
         config = self.fit_config(tuned.steps_per_epoch)
         objective = self.objective(tuned, int(model.config.num_attention_heads), config.num_steps)
         settings = {one.name: getattr(self, one.name) for one in fields(FinetuneConfig) if one.name != "seed"} | {
-            "data_sha256": fingerprint(task, data),
+            "data_sha256": task_hash(task, data),
             "vocabulary": vocabulary_hash(tokenizer),
             "pattern": None if fitted is None else fitted.digest,
             "rows": len(train),

@@ -12,7 +12,7 @@ from sparsebert.runs.text import TextRun
 from sparsebert.settings import Count, Positive
 from sparsebert.text import TokenStore
 from sparsebert.training import Objective
-from sparsebert.training.recipes import load_recipe
+from sparsebert.training.recipes import find_recipe
 
 PATTERN = "pattern."  # before the names of the arguments of a pattern's builder
 
@@ -54,7 +54,7 @@ class PretrainRun(TextRun):
         """The pattern that the settings ask for, at the run's length."""
         if not isinstance(self.pattern, str):
             return self.pattern
-        return find(self.pattern, self.length, heads, **self.pattern_arguments)
+        return find(self.pattern, self.length, heads, **self.pattern_arguments).at(self.length)
 
     def batch_sizes(self) -> dict[str, Any]:
         return super().batch_sizes() | {"whole_words": self.whole_words}
@@ -68,7 +68,7 @@ class PretrainRun(TextRun):
 
 def recipe_settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a recipe, for a run of which others are given; its epochs follow the corpus."""
-    recipe = load_recipe(name)
+    recipe = find_recipe(name)
     sizes = {key: given[key] for key in ("length", "batch_size") if key in given}
     corpus = given.get("corpus")
     tokens = recipe.epoch_tokens if corpus is None else TokenStore.open(corpus).num_tokens

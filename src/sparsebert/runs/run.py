@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from sparsebert.progress import Watcher
 from sparsebert.settings import Declared, check, declared, refuse_unknown
-from sparsebert.training import FitConfig, Objective, Result, Watcher, fit, is_main
+from sparsebert.training import FitConfig, Objective, Result, fit, is_main
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,19 @@
 import traceback
 
 from sparsebert.errors import RunInterruptedError, SparseBertError
-from sparsebert.studies.jobs import Job, Outcome
+from sparsebert.studies.jobs import Job, JobResult
 
 
-def attempt(job: Job) -> Outcome:
+def attempt(job: Job) -> JobResult:
     """Make the run in this process; an error is an outcome, so that one bad run does not end the others."""
-    from sparsebert.studies.making import make
+    from sparsebert.studies.make_run import make
 
     try:
         make(job)
     except RunInterruptedError as error:
-        return Outcome(job.run.id, str(error), is_interrupted=True)
+        return JobResult(job.run.id, str(error), is_interrupted=True)
     except SparseBertError as error:
-        return Outcome(job.run.id, str(error))
+        return JobResult(job.run.id, str(error))
     except Exception:
-        return Outcome(job.run.id, traceback.format_exc())
-    return Outcome(job.run.id)
+        return JobResult(job.run.id, traceback.format_exc())
+    return JobResult(job.run.id)

@@ -1,6 +1,5 @@
 """What a study costs before it runs: operations from shapes, seconds from what this machine or earlier runs did."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +8,14 @@ from statistics import median
 from sparsebert.errors import FileError
 from sparsebert.files import read_json
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.jobs import Place
+from sparsebert.studies.jobs import StudyPaths
 from sparsebert.studies.runs import Run
 from sparsebert.studies.scales import MEAN_TOKENS
 from sparsebert.studies.sources import Sources, rows_of
+from sparsebert.training.operations import flops_per_token, product_speed
 
 # Of what matrix products sustain, the share to expect of training; benchmarks/study_cost.py measures 0.67.
 EFFICIENCY = 0.6
-_SIZE, _PRODUCTS = 1024, 20  # of the matrices that are multiplied to measure it
 _EVALUATION = 1 / 3  # a forward pass, of the three that a training step costs
 _SECONDS_A_RUN = 0.4  # loading, saving and checkpoints of the smallest model
 _SECONDS_A_PARAMETER = 2e-7  # the same for each parameter of a larger one
@@ -43,8 +42,6 @@ class Estimator:
         self.overhead = _SECONDS_A_RUN + _SECONDS_A_PARAMETER * parameters(sources)
 
     def flops(self, run: Run) -> float:
-        from sparsebert.training.recipes.cost import flops_per_token
-
         shape, words = self.sources.shape, self.sources.vocab_size
         if run.stage == "prune":
             return 0.0
@@ -71,38 +68,21 @@ class Estimator:
         return Cost(len(runs), sum(map(self.flops, runs)), sum(map(self.seconds, runs)))
 
 
-def estimator(graph: Graph, place: Place, flops_per_second: float | None) -> Estimator:
+def estimator(graph: Graph, paths: StudyPaths, flops_per_second: float | None) -> Estimator:
     """By the given speed; else by the runs that are finished here; else by a short measurement."""
     if flops_per_second is not None:
         return Estimator(graph.sources, flops_per_second)
-    seen = _speed_of_finished(graph, place)
+    seen = _speed_of_finished(graph, paths)
     return Estimator(graph.sources, seen or EFFICIENCY * product_speed(graph.threads))
 
 
-def product_speed(threads: int) -> float:
-    """Operations a second of matrix products on one slot, in processor time: others may be using the machine."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        left, right = torch.randn(_SIZE, _SIZE), torch.randn(_SIZE, _SIZE)
-        left @ right
-        started = time.process_time()
-        for _ in range(_PRODUCTS):
-            left @ right
-        return _PRODUCTS * 2 * _SIZE**3 * threads / (time.process_time() - started)
-    finally:
-        torch.set_num_threads(before)
-
-
-def _speed_of_finished(graph: Graph, place: Place) -> float | None:
+def _speed_of_finished(graph: Graph, paths: StudyPaths) -> float | None:
     """Operations a second of the pre-training runs that are finished here, where they are long enough to tell."""
     plain = Estimator(graph.sources, 1.0)
     speeds = []
     for run in graph.runs.values():
         if run.stage in ("base", "importance", "search", "adapt"):
-            seconds = run_seconds(place.folder(run.id)) - plain.overhead
+            seconds = run_seconds(paths.folder(run.id)) - plain.overhead
             if seconds > plain.overhead:
                 speeds.append(plain.flops(run) / seconds)
     return median(speeds) if speeds else None

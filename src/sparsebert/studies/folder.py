@@ -1,21 +1,19 @@
 """A study folder: study.json says which runs there are; what is finished is read from their folders."""
 
-import contextlib
-import fcntl
-import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sparsebert.errors import ConfigError, FileError, StudyError
 from sparsebert.files import read_json, sweep, write_json
+from sparsebert.locks import locked
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import name_of, names_in
-from sparsebert.studies.jobs import Place
-from sparsebert.studies.record_stores import record_file
-from sparsebert.studies.records import restore
+from sparsebert.studies.jobs import StudyPaths
+from sparsebert.studies.record_store import record_file, restore
 from sparsebert.studies.runs import RESULT, Run
 
 VERSION = 1
@@ -24,21 +22,9 @@ _HELD = ("scale", "model", "model_sha256", "corpus_sha256", "threads")
 _HEAVY = ("model", "checkpoints", "data", ".lock", RESULT)
 
 
-@contextlib.contextmanager
-def claimed(out: Path) -> Iterator[None]:
-    """Hold the study folder: two of them at once would make the same runs. The lock ends with the process."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise FileError(f"cannot use {out} as a study folder: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise StudyError(f"another process runs a study in {out}; wait for it or use another --out") from error
-    finally:
-        os.close(descriptor)
+def claimed(out: Path) -> AbstractContextManager[object]:
+    """Hold the study folder: two of them at once would make the same runs."""
+    return locked(out / ".lock", StudyError(f"another process runs a study in {out}; wait for it or use another --out"))
 
 
 def names_with_earlier(name: str, out: Path) -> list[str]:
@@ -95,18 +81,18 @@ def _refuse_another(found: Any, description: dict[str, Any], path: Path) -> None
             )
 
 
-def take_finished(runs: Iterable[Run], place: Place) -> int:
+def take_finished(runs: Iterable[Run], paths: StudyPaths) -> int:
     """Bring in the small files of runs, all finished, that were finished elsewhere; how many were taken."""
     taken = 0
     for run in runs:
-        own, result = place.folder(run.id), place.file(run.id, RESULT)
-        if place.finished is None or (own / RESULT).is_file():
+        own, result = paths.folder(run.id), paths.file(run.id, RESULT)
+        if paths.finished is None or (own / RESULT).is_file():
             continue
         own.mkdir(parents=True, exist_ok=True)
         if result.is_file():
             _copy_small(result.parent, own)
         else:
-            restore(place.finished, run.id, own)
+            restore(paths.finished, run.id, own)
         taken += 1
     return taken
 
@@ -119,13 +105,13 @@ def _copy_small(source: Path, own: Path) -> None:
     write_json(own / RESULT, read_json(source / RESULT))
 
 
-def runs_to_make(graph: Graph, place: Place) -> list[Run]:
+def runs_to_make(graph: Graph, paths: StudyPaths) -> list[Run]:
     """What is missing: runs without a result, and runs whose files those need and that are gone."""
     needed: set[str] = set()
     wanted: dict[str, set[str]] = {}
     for run in reversed(graph.runs.values()):
-        lacks = any(not place.has(run.id, name) for name in wanted.get(run.id, ()))
-        if place.is_finished(run.id) and not lacks:
+        lacks = any(not paths.has(run.id, name) for name in wanted.get(run.id, ()))
+        if paths.is_finished(run.id) and not lacks:
             continue
         needed.add(run.id)
         for dependency in run.depends:
@@ -142,11 +128,11 @@ def _files_needed(run: Run, dependency: str) -> set[str]:
     return names | ({"gate.safetensors"} if run.stage == "prune" else set())
 
 
-def make_ready(graph: Graph, missing: list[Run], place: Place) -> None:
+def make_ready(graph: Graph, missing: list[Run], paths: StudyPaths) -> None:
     """Remove result.json of runs that must be made again, so that they count as unfinished, and what a kill left."""
     again = {run.id for run in missing}
     for run in graph.runs.values():
-        folder = place.folder(run.id)
+        folder = paths.folder(run.id)
         if run.id not in again:
             tidy(run, folder)
         elif folder.is_dir():

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from sparsebert.studies.records import recorded_files
+from sparsebert.studies.record_store import open_records
 from sparsebert.studies.runs import RESULT, Run
 
 
 @dataclass(frozen=True)
-class Place:
+class StudyPaths:
     """Where a study's runs and its sources lie."""
 
     out: Path  # the study folder; runs are made in out/runs
@@ -26,7 +26,7 @@ class Place:
 
     def has(self, run_id: str, name: str) -> bool:
         """Whether a file of a finished run is there, or can be had from its record."""
-        recorded = self.finished is not None and name in recorded_files(self.finished, run_id)
+        recorded = self.finished is not None and name in open_records(self.finished).names(run_id)
         return self.file(run_id, name).exists() or recorded
 
     def file(self, run_id: str, name: str) -> Path:
@@ -43,14 +43,14 @@ class Job:
     """One run to make."""
 
     run: Run
-    place: Place
+    paths: StudyPaths
     deadline: float | None = None  # seconds since the epoch at which it stops after a checkpoint; None: never
     checkpoint_every: int = 50  # steps
     started: float = 0.0  # by time.perf_counter() of the process that makes it
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobResult:
     """How a job went."""
 
     run_id: str

@@ -5,7 +5,6 @@ absent: half a frame at the end is passed over, and the next writer cuts it off.
 """
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -18,6 +17,7 @@ import zstandard
 
 from sparsebert.errors import FileError
 from sparsebert.files import canonical_json, file_errors, sha256, sync_name
+from sparsebert.locks import locked
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ _MOST_BYTES = 256 * 2**20  # of an entry, unpacked; a claim beyond this is hosti
 
 
 @dataclass(frozen=True)
-class Place:
+class ByteRange:
     """Where the frame of an entry lies, in bytes."""
 
     start: int
@@ -41,7 +41,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def entries(self, start: int = 0) -> Iterator[tuple[Place, dict[str, Any]]]:
+    def entries(self, start: int = 0) -> Iterator[tuple[ByteRange, dict[str, Any]]]:
         """Every whole entry from a place on; a FileError at the first that is not as it was written."""
         with file_errors("read", self.path), self.path.open("rb") as stream:
             stream.seek(start)
@@ -50,7 +50,7 @@ class Journal:
             raise FileError(f"{self.path} is no file of records; expected one that `sparsebert study --record` wrote")
         at = 0
         while at < len(data):
-            place = Place(start + at, start + len(data))
+            place = ByteRange(start + at, start + len(data))
             found = self._unpack(data[at:], place)
             if found is None:
                 if self._is_followed(data[at:], place):
@@ -59,9 +59,9 @@ class Journal:
                 return
             content, size = found
             at += size
-            yield Place(place.start, start + at), self._opened(content, place)
+            yield ByteRange(place.start, start + at), self._opened(content, place)
 
-    def read(self, place: Place) -> dict[str, Any]:
+    def read(self, place: ByteRange) -> dict[str, Any]:
         """The entry at a place that entries() gave."""
         with file_errors("read", self.path), self.path.open("rb") as stream:
             stream.seek(place.start)
@@ -72,20 +72,14 @@ class Journal:
 
     @contextlib.contextmanager
     def appending(self) -> Iterator["Appender"]:
-        """Hold the file, which is made where there is none, against other writers; the lock ends with the process."""
+        """Hold the file, which is made where there is none, against other writers."""
         is_new = not self.path.exists()
-        with file_errors("write", self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with locked(self.path) as descriptor:
             if is_new:
                 sync_name(self.path)
             yield Appender(descriptor, self.path)
-        finally:
-            os.close(descriptor)
 
-    def _unpack(self, data: memoryview, place: Place) -> tuple[bytes, int] | None:
+    def _unpack(self, data: memoryview, place: ByteRange) -> tuple[bytes, int] | None:
         """The first frame's content, and the frame's size; None: it is not whole."""
         decoder, parts, at, total = zstandard.ZstdDecompressor().decompressobj(), [], 0, 0
         try:
@@ -101,7 +95,7 @@ class Journal:
             raise self._damaged(place, str(error)) from error
         return (b"".join(parts), at - len(decoder.unused_data)) if decoder.eof else None
 
-    def _is_followed(self, data: memoryview, place: Place) -> bool:
+    def _is_followed(self, data: memoryview, place: ByteRange) -> bool:
         """Whether a whole entry lies beyond the start: then what stands there was not cut off but damaged."""
         tail, at = bytes(data), 0
         while (at := tail.find(_MAGIC, at + 1)) > 0:
@@ -111,7 +105,7 @@ class Journal:
                     return True
         return False
 
-    def _opened(self, content: bytes, place: Place) -> dict[str, Any]:
+    def _opened(self, content: bytes, place: ByteRange) -> dict[str, Any]:
         try:
             entry = json.loads(content)
             del entry["sha256"]
@@ -122,7 +116,7 @@ class Journal:
             raise self._damaged(place, "its sha256 differs from the one in it")
         return dict(entry)
 
-    def _damaged(self, place: Place, reason: str) -> FileError:
+    def _damaged(self, place: ByteRange, reason: str) -> FileError:
         return FileError(f"{self.path} is damaged at byte {place.start:,} ({reason}); restore it from a copy")
 
 
@@ -132,7 +126,7 @@ class Appender:
     def __init__(self, descriptor: int, path: Path) -> None:
         self.descriptor, self.path = descriptor, path
 
-    def append(self, entry: Mapping[str, Any], end: int) -> Place:
+    def append(self, entry: Mapping[str, Any], end: int) -> ByteRange:
         """Write an entry after the last whole one, which ends at `end`; on the disk when this returns."""
         frame = zstandard.ZstdCompressor(level=_LEVEL).compress(_line(entry))
         with file_errors("write", self.path):
@@ -147,7 +141,7 @@ class Appender:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self.descriptor, end)
                 raise
-        return Place(end, end + len(frame))
+        return ByteRange(end, end + len(frame))
 
 
 def _line(entry: Mapping[str, Any]) -> bytes:

@@ -12,7 +12,7 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from sparsebert.studies.attempts import attempt
-from sparsebert.studies.jobs import Job, Outcome
+from sparsebert.studies.jobs import Job, JobResult
 
 ATTEMPTS = 3  # of a run whose worker dies
 _PATIENCE = 120.0  # seconds for a step and a checkpoint to end when a worker is asked to stop
@@ -30,7 +30,7 @@ class InProcess:
     def submit(self, job: Job) -> None:
         self.jobs.append(job)
 
-    def wait(self) -> Outcome:
+    def wait(self) -> JobResult:
         return attempt(self.jobs.popleft())
 
     def close(self, *, at_once: bool = False) -> None:
@@ -38,7 +38,7 @@ class InProcess:
 
 
 @dataclass
-class _Worker:
+class _WorkerProcess:
     process: SpawnProcess
     connection: "Connection[Any, Any]"
     job: Job | None = None
@@ -61,7 +61,7 @@ class Processes:
         worker.job, worker.attempts = job, 1
         self._send(worker)
 
-    def wait(self) -> Outcome:
+    def wait(self) -> JobResult:
         """The next outcome; a worker that died is replaced, and its run tried again from its last checkpoint."""
         while True:
             busy = [one for one in self.workers if one.job is not None]
@@ -72,17 +72,17 @@ class Processes:
                     if outcome is not None:
                         return outcome
 
-    def _outcome(self, worker: _Worker) -> Outcome | None:
+    def _outcome(self, worker: _WorkerProcess) -> JobResult | None:
         job = worker.job
         assert job is not None
         try:
-            outcome: Outcome = worker.connection.recv()
+            outcome: JobResult = worker.connection.recv()
         except (EOFError, ConnectionError):
             worker.process.join()
             if worker.attempts >= ATTEMPTS:
                 worker.job = None
                 self._replace(worker)
-                return Outcome(job.run.id, f"its worker died {ATTEMPTS} times (exit {worker.process.exitcode})")
+                return JobResult(job.run.id, f"its worker died {ATTEMPTS} times (exit {worker.process.exitcode})")
             self._replace(worker)
             worker.attempts += 1
             self._send(worker)
@@ -90,17 +90,17 @@ class Processes:
         worker.job = None
         return outcome
 
-    def _send(self, worker: _Worker) -> None:
+    def _send(self, worker: _WorkerProcess) -> None:
         # A worker that died while idle is noticed here, or at the next wait.
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             worker.connection.send(worker.job)
 
-    def _replace(self, worker: _Worker) -> None:
+    def _replace(self, worker: _WorkerProcess) -> None:
         worker.connection.close()
         fresh = self._hire()
         worker.process, worker.connection = fresh.process, fresh.connection
 
-    def _hire(self) -> _Worker:
+    def _hire(self) -> _WorkerProcess:
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
         before = {name: os.environ.get(name) for name in self.environment}
@@ -111,7 +111,7 @@ class Processes:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
         theirs.close()
-        return _Worker(process, ours)
+        return _WorkerProcess(process, ours)
 
     def close(self, *, at_once: bool = False) -> None:
         for worker in self.workers:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sparsebert.errors import MissingExtraError, StudyError
 from sparsebert.studies.attempts import attempt
-from sparsebert.studies.jobs import Job, Outcome
+from sparsebert.studies.jobs import Job, JobResult
 
 RETRIES = 3  # of a job whose worker or node is lost
 LOCAL = {  # a cluster of this machine alone; Ray reads both while it is imported and started
@@ -58,13 +58,13 @@ class RayEngine:
     def submit(self, job: Job) -> None:
         self.running[self.task.remote(job)] = job.run.id
 
-    def wait(self) -> Outcome:
+    def wait(self) -> JobResult:
         done, _ = self.ray.wait(list(self.running), num_returns=1)
         run_id = self.running.pop(done[0])
         try:
-            outcome: Outcome = self.ray.get(done[0])
+            outcome: JobResult = self.ray.get(done[0])
         except self.ray.exceptions.RayError as error:
-            return Outcome(run_id, f"Ray lost it more than {RETRIES} times ({type(error).__name__})")
+            return JobResult(run_id, f"Ray lost it more than {RETRIES} times ({type(error).__name__})")
         return outcome
 
     def close(self, *, at_once: bool = False) -> None:

@@ -2,11 +2,12 @@
 
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from sparsebert.errors import RunInterruptedError, StudyError
-from sparsebert.studies.jobs import Job, Outcome, Place
+from sparsebert.progress import Watcher
+from sparsebert.studies.jobs import Job, JobResult, StudyPaths
 from sparsebert.studies.runs import Run
 
 _SHOWN_ERRORS = 3
@@ -20,21 +21,11 @@ class Engine(Protocol):
 
     def submit(self, job: Job) -> None: ...
 
-    def wait(self) -> Outcome:
+    def wait(self) -> JobResult:
         """The next job that ends."""
 
     def close(self, *, at_once: bool = False) -> None:
         """Let the workers go; at once: ask those that work to stop after a checkpoint."""
-
-
-class Watcher(Protocol):
-    """Told how the study goes."""
-
-    def start(self, total: int, left: float) -> None: ...
-
-    def done(self, run: Run, left: float) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class Scheduler:
@@ -44,22 +35,28 @@ class Scheduler:
         self,
         runs: Sequence[Run],
         seconds: Mapping[str, float],
-        place: Place,
+        paths: StudyPaths,
         checkpoint_every: int,
         phases: Mapping[str, Any] | None = None,  # run id to something that orders: smaller comes first
     ) -> None:
         self.runs = {run.id: run for run in runs}
         self.phases = phases or dict.fromkeys(self.runs, 0)
-        self.place, self.checkpoint_every, self.seconds = place, checkpoint_every, dict(seconds)
+        self.paths, self.checkpoint_every, self.seconds = paths, checkpoint_every, dict(seconds)
         self.waits_for = {run.id: {one for one in run.depends if one in self.runs} for run in runs}
         self.urgency = self._urgencies()
         self.running: dict[str, float] = {}
         self.failed: dict[str, str] = {}
         self.spent = self.planned = 0.0  # seconds of finished runs: as they were, as they had been estimated
 
-    def run(self, engine: Engine, watcher: Watcher, deadline: float | None = None) -> None:
-        """Make everything; raises at the end if some runs failed, or when time is up."""
-        watcher.start(len(self.runs), self.seconds_left(engine.slots()))
+    def run(
+        self,
+        engine: Engine,
+        watcher: Watcher,
+        deadline: float | None = None,
+        ended: Callable[[Run], object] = lambda run: None,
+    ) -> None:
+        """Make everything; raises at the end if some runs failed, or when time is up. ended: told of every run."""
+        watcher.start(0, len(self.runs))
         try:
             while self.waits_for or self.running:
                 in_time = deadline is None or time.time() < deadline
@@ -69,7 +66,9 @@ class Scheduler:
                     break
                 outcome = engine.wait()
                 self._record(outcome, in_time=deadline is None or time.time() < deadline)
-                watcher.done(self._run(outcome.run_id), self.seconds_left(engine.slots()))
+                ended(self.runs[outcome.run_id])
+                done = len(self.runs) - len(self.waits_for) - len(self.running)
+                watcher.step(done, self._words(outcome.run_id), self.seconds_left(engine.slots()))
         finally:
             watcher.stop()
         self._tell()
@@ -90,12 +89,9 @@ class Scheduler:
         for one in ready[: max(0, engine.slots() - len(self.running))]:
             del self.waits_for[one]
             self.running[one] = time.monotonic()
-            engine.submit(Job(self._run(one), self.place, deadline, self.checkpoint_every))
+            engine.submit(Job(self.runs[one], self.paths, deadline, self.checkpoint_every))
 
-    def _run(self, run_id: str) -> Run:
-        return self.runs[run_id]
-
-    def _record(self, outcome: Outcome, *, in_time: bool) -> None:
+    def _record(self, outcome: JobResult, *, in_time: bool) -> None:
         self.spent += time.monotonic() - self.running.pop(outcome.run_id)
         self.planned += self.seconds[outcome.run_id]
         if outcome.is_interrupted and in_time:
@@ -118,7 +114,9 @@ class Scheduler:
 
     def _tell(self) -> None:
         if self.failed:
-            shown = [f"{self._words(one)}: {error}" for one, error in list(self.failed.items())[:_SHOWN_ERRORS]]
+            shown = [
+                f"{self._words(one)} (runs/{one}): {error}" for one, error in list(self.failed.items())[:_SHOWN_ERRORS]
+            ]
             raise StudyError(
                 f"{len(self.failed)} runs failed, and what depends on them is left out; {'; '.join(shown)}"
             )
@@ -129,8 +127,8 @@ class Scheduler:
             )
 
     def _words(self, run_id: str) -> str:
-        run = self._run(run_id)
-        return f"{run.stage} {run.condition.label(run.stage)} (runs/{run_id})"
+        run = self.runs[run_id]
+        return f"{run.stage} {run.condition.label(run.stage)}"
 
     def _urgencies(self) -> dict[str, float]:
         """Seconds from the start of a run to the end of the longest chain behind it."""

@@ -6,8 +6,14 @@ from typing import Any
 
 from sparsebert.errors import ConfigError
 from sparsebert.files import canonical_json, sha256, sha256_of_file
+from sparsebert.model.sources import model_folder
 from sparsebert.settings import Count, fits, refuse_unknown
 from sparsebert.studies.scales import OFFICIAL_ROWS, Scale
+from sparsebert.tasks.builtin import write_builtin
+from sparsebert.tasks.loading import task_hash
+from sparsebert.tasks.table import find_task
+from sparsebert.text import TokenStore, prepare_corpus
+from sparsebert.training.starting_points import require_own_vocabulary, shape_of
 
 _BUILTIN_TEXT = "builtin:python-docs"
 _BUILTIN_VOCABULARY = 4_000  # words to train on the built-in text, where the scale does not say
@@ -67,21 +73,17 @@ def find_sources(scale: Scale, tasks: list[str], out: Path, corpus: Path | None,
         vocab_size=vocab_size,
         model_sha256=model_hash,
         corpus_sha256=None if corpus is None else sha256_of_file(corpus / "manifest.json"),
-        task_sha256={task: None if data is None else task_hash(task, data) for task in sorted(tasks)},
+        task_sha256={task: None if data is None else task_hash(find_task(task), str(data)) for task in sorted(tasks)},
     )
 
 
 def _builtin_corpus(scale: Scale, folder: Path) -> Path:
-    from sparsebert.text import prepare_corpus
-
     own = (scale.vocabulary or _BUILTIN_VOCABULARY) if scale.model.startswith("scratch:") else None
     # One process: the text is small.
     return prepare_corpus([_BUILTIN_TEXT], folder, model=scale.model, train_vocab=own, workers=1).path
 
 
 def _builtin_tasks(folder: Path) -> Path:
-    from sparsebert.tasks.builtin import write_builtin
-
     # Written last by us: its presence says that the files are whole.
     done = folder / "complete"
     if not done.exists():
@@ -91,9 +93,6 @@ def _builtin_tasks(folder: Path) -> Path:
 
 
 def _model(scale: Scale) -> tuple[dict[str, Any], str]:
-    from sparsebert.model.sources import model_folder
-    from sparsebert.training.starting_points import shape_of
-
     config = shape_of(scale.model)
     if scale.model.startswith("scratch:"):
         shape = {**config, **scale.shape}
@@ -119,22 +118,9 @@ def _check_shape(shape: dict[str, Any]) -> None:
 def _vocab_size(scale: Scale, corpus: Path | None) -> int:
     if corpus is None:
         return scale.vocabulary or _UNKNOWN_VOCABULARY
-    from sparsebert.text import TokenStore
-    from sparsebert.training.starting_points import require_own_vocabulary
-
     store = TokenStore.open(corpus)
     require_own_vocabulary(scale.model, store)
     return store.vocab_size
-
-
-def task_hash(name: str, data: Path) -> str:
-    """sha256 over the files that a task's runs read."""
-    from sparsebert.tasks.files.reading import part_path
-    from sparsebert.tasks.table import find_task
-
-    task = find_task(name)
-    paths = [part_path(task, data, "train"), *(part_path(task, data, "dev", section) for section in task.dev)]
-    return sha256(canonical_json([sha256_of_file(path) for path in paths if path.is_file()]).encode())
 
 
 def rows_of(settings: dict[str, Any]) -> tuple[int, int]:

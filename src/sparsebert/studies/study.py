@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sparsebert.errors import ConfigError, RunInterruptedError
+from sparsebert.progress import Watcher
 from sparsebert.settings import Count, NotNegative, Positive, check
 from sparsebert.studies.cost import Cost, Estimator, estimator
 from sparsebert.studies.folder import (
@@ -25,11 +26,11 @@ from sparsebert.studies.folder import (
 )
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import Phase, make_graph, name_of, names_in, phase_of, tasks_of
-from sparsebert.studies.jobs import Place
-from sparsebert.studies.records import write_record
+from sparsebert.studies.jobs import StudyPaths
+from sparsebert.studies.record_store import write_record
 from sparsebert.studies.runs import RESULT, Run
 from sparsebert.studies.scales import Scale, find_scale
-from sparsebert.studies.scheduler import Engine, Scheduler, Watcher
+from sparsebert.studies.scheduler import Engine, Scheduler
 from sparsebert.studies.sources import find_sources
 
 EngineName = Literal["local", "ray"]
@@ -80,13 +81,13 @@ class StudyConfig:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """A study that is ready to run."""
 
     config: StudyConfig
     names: list[str]
     graph: Graph
-    place: Place
+    paths: StudyPaths
     missing: list[Run]
     estimator: Estimator
 
@@ -107,24 +108,24 @@ class Plan:
         return {phase: self.estimator.total(phases[phase]) for phase in sorted(phases)}
 
 
-def make_plan(config: StudyConfig) -> Plan:
+def plan_study(config: StudyConfig) -> StudyPlan:
     """Find sources, make the graph, and see what is missing; trains nothing, and no study.json is written."""
     scale = config.chosen_scale()
     out = config.out.absolute()
     names = names_with_earlier(config.name, out)
     sources = find_sources(scale, tasks_of(names, scale), out, _absolute(config.corpus), _absolute(config.data))
     graph = make_graph(names, scale, sources, config.threads)
-    place = Place(out, scale.model, sources.corpus, sources.data, _absolute(config.finished))
-    chosen = estimator(graph, place, config.flops_per_second)
-    return Plan(config, names, graph, place, runs_to_make(graph, place), chosen)
+    paths = StudyPaths(out, scale.model, sources.corpus, sources.data, _absolute(config.finished))
+    chosen = estimator(graph, paths, config.flops_per_second)
+    return StudyPlan(config, names, graph, paths, runs_to_make(graph, paths), chosen)
 
 
 @contextlib.contextmanager
-def planned(config: StudyConfig) -> Iterator[Plan]:
+def planned(config: StudyConfig) -> Iterator[StudyPlan]:
     """A plan whose folder is claimed and described, ready to run."""
     out = config.out.absolute()
     with claimed(out):
-        plan = make_plan(config)
+        plan = plan_study(config)
         plan.graph.sources.require()
         description = describe(plan.graph, plan.names)
         write_study(out, description)
@@ -137,23 +138,24 @@ def _absolute(path: Path | None) -> Path | None:
     return None if path is None else path.absolute()
 
 
-def run_study(plan: Plan, watcher: Watcher) -> None:
+def run_study(plan: StudyPlan, watcher: Watcher) -> None:
     """Make every missing run."""
     missing = {run.id for run in plan.missing}
-    take_finished([run for run in plan.graph.runs.values() if run.id not in missing], plan.place)
-    make_ready(plan.graph, plan.missing, plan.place)
+    take_finished([run for run in plan.graph.runs.values() if run.id not in missing], plan.paths)
+    make_ready(plan.graph, plan.missing, plan.paths)
     if not plan.missing:
         return
     config = plan.config
     seconds = {run.id: plan.estimator.seconds(run) for run in plan.missing}
     phases = {run.id: phase_of(plan.graph, run) for run in plan.missing}
-    scheduler = Scheduler(plan.missing, seconds, plan.place, plan.graph.scale.checkpoint_every, phases)
+    scheduler = Scheduler(plan.missing, seconds, plan.paths, plan.graph.scale.checkpoint_every, phases)
     deadline = None if config.max_hours is None else time.time() + 3600 * config.max_hours
     engine = open_engine(config)
     is_done = False
     try:
         with _stopping_on_sigterm():
-            scheduler.run(engine, _Recording(plan, watcher), deadline)
+            # Each is recorded as it ends: a study that is killed has lost no record.
+            scheduler.run(engine, watcher, deadline, ended=lambda run: _record_one(plan, run))
         is_done = True
     except KeyboardInterrupt as error:
         raise RunInterruptedError("the study was stopped; the same command goes on from here", signal.SIGINT) from error
@@ -161,32 +163,14 @@ def run_study(plan: Plan, watcher: Watcher) -> None:
         engine.close(at_once=not is_done)
 
 
-def record(plan: Plan) -> int:
+def record(plan: StudyPlan) -> int:
     """Record what is finished, as small files; how many runs were new."""
     return sum(_record_one(plan, run) for run in plan.graph.runs.values())
 
 
-def _record_one(plan: Plan, run: Run) -> bool:
-    into, made = plan.config.record, plan.place.folder(run.id)
+def _record_one(plan: StudyPlan, run: Run) -> bool:
+    into, made = plan.config.record, plan.paths.folder(run.id)
     return into is not None and (made / RESULT).is_file() and write_record(run, made, into)
-
-
-@dataclass(frozen=True)
-class _Recording:
-    """A watcher that records each run as it ends: a study that is killed has lost no record."""
-
-    plan: Plan
-    watcher: Watcher
-
-    def start(self, total: int, left: float) -> None:
-        self.watcher.start(total, left)
-
-    def done(self, run: Run, left: float) -> None:
-        _record_one(self.plan, run)
-        self.watcher.done(run, left)
-
-    def stop(self) -> None:
-        self.watcher.stop()
 
 
 def open_engine(config: StudyConfig) -> Engine:

@@ -56,7 +56,7 @@ def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) ->
     return load_model(source, task.head, seed=seed, **changes)
 
 
-def fingerprint(task: Task, data: str) -> str:
+def task_hash(task: Task, data: str) -> str:
     """sha256 over the files that the run reads: a run is not resumed on other rows."""
     if data.startswith(HUB):
         return data

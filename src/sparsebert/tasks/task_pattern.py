@@ -1,12 +1,11 @@
 """A pattern that fits a task's inputs: found by name or file, brought to the length, anchored."""
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from sparsebert.errors import PatternError
-from sparsebert.patterns import Pattern, named
+from sparsebert.patterns import Pattern, find
 
 Anchoring = Literal["auto", "token", "position"]
 
@@ -23,7 +22,7 @@ def pattern_for(
     if given is None:
         return None
     if isinstance(given, str):
-        given = Pattern.load(given) if Path(given).is_file() else named(given, length, heads)
+        given = find(given, length, heads)
     if given.length < length:
         if given.rule is None:
             raise PatternError(

@@ -6,8 +6,6 @@ What a shard holds depends on its block and on the plan alone, so the number of 
 the middle leave no trace. A shard records the key of its block; the same key on disk means that it is done.
 """
 
-import contextlib
-import fcntl
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,8 +16,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from sparsebert.errors import ConfigError, CorpusError, FileError
-from sparsebert.files import canonical_json, read_json, sha256, sha256_of_file, write_atomic, write_json
+from sparsebert.errors import ConfigError, CorpusError
+from sparsebert.files import canonical_json, file_errors, read_json, sha256, sha256_of_file, write_atomic, write_json
+from sparsebert.locks import locked
 from sparsebert.text.blocks import BLOCK_BYTES, Block, cut
 from sparsebert.text.documents import Complaints, documents
 from sparsebert.text.sources import Source, find_sources
@@ -84,7 +83,9 @@ def prepare_corpus(
         raise ConfigError(f"seed {seed} is out of range; expected 0 <= seed < 2**63")
     _require_vocabulary(model, train_vocab)
     num_workers = _num_workers(workers)
-    with _locked(out):
+    with file_errors("write", out):
+        out.mkdir(parents=True, exist_ok=True)
+    with locked(out, CorpusError(f"another run is writing to {out}; wait for it, or choose another --out")):
         if _is_finished(out, plan):
             return TokenStore.open(out)
         _begin(out, plan)
@@ -124,24 +125,6 @@ def _plan(
         "seed": seed,
         "block_bytes": BLOCK_BYTES,
     }
-
-
-@contextlib.contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """One run a folder at a time; the lock dies with the process."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(out, os.O_RDONLY)
-    except OSError as error:
-        raise FileError(f"cannot write to {out}: {error.strerror}; choose another --out") from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CorpusError(f"another run is writing to {out}; wait for it, or choose another --out") from error
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _require_vocabulary(model: str, train_vocab: int | None) -> None:

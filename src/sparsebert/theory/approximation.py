@@ -16,8 +16,8 @@ from sparsebert import draws
 from sparsebert.theory.cases import case
 from sparsebert.theory.grid import Grid
 from sparsebert.theory.network import EXACT, Approximator, Sharpness
-from sparsebert.theory.pieces import TokenLayer, value_map
 from sparsebert.theory.statements import repeated
+from sparsebert.theory.token_layers import TokenLayer, value_map
 
 Function = Callable[[Float[Tensor, "batch n d"]], Float[Tensor, "batch n d"]]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sparsebert.theory.grid import Grid, Number
-from sparsebert.theory.pieces import TokenLayer, applied, quantiser
+from sparsebert.theory.token_layers import TokenLayer, applied, quantiser
 
 Keys = Sequence[Sequence[int]]  # for each query, the tokens it may attend to
 Rows = list[list[Number]]

@@ -17,7 +17,7 @@ from sparsebert.attention import attend
 from sparsebert.errors import TheoryError
 from sparsebert.patterns import Pattern, full
 from sparsebert.theory.grid import Grid
-from sparsebert.theory.pieces import Line, Pieces, TokenLayer, quantiser
+from sparsebert.theory.token_layers import Line, ThreePieces, TokenLayer, quantiser
 
 HARD = 2000.0  # score scale at which exp(-scale/2) is 0 in float64
 LARGEST_INTEGER = 2**53  # float64 tells all integers apart below it
@@ -106,7 +106,7 @@ class TokenPieces(nn.Module):
         return (rows + amount * self.whole) + amount * self.rest
 
 
-def bent(values: Float[Tensor, "..."], pieces: Pieces, ramp: float) -> Float[Tensor, "..."]:
+def bent(values: Float[Tensor, "..."], pieces: ThreePieces, ramp: float) -> Float[Tensor, "..."]:
     """The function of three pieces, with its jumps drawn out to ramps.
 
     With a ramp this is the sum of ReLUs that `relus` lists, evaluated piece by piece: the sum itself would cancel
@@ -125,7 +125,7 @@ def bent(values: Float[Tensor, "..."], pieces: Pieces, ramp: float) -> Float[Ten
     return result
 
 
-def _knots(pieces: Pieces, ramp: float) -> list[tuple[float, float]]:
+def _knots(pieces: ThreePieces, ramp: float) -> list[tuple[float, float]]:
     """(place, value) where the ramps start and end."""
 
     def at(line: Line, place: float) -> float:
@@ -140,7 +140,7 @@ def _knots(pieces: Pieces, ramp: float) -> list[tuple[float, float]]:
     ]
 
 
-def relus(pieces: Pieces, ramp: float) -> list[tuple[float, float, float]]:
+def relus(pieces: ThreePieces, ramp: float) -> list[tuple[float, float, float]]:
     """Step 3: the bent function as at most four ReLUs, (weight, sign, knot) for weight * relu(sign * (t - knot)).
 
     Right-hand ReLUs start from the piece below, left-hand ones from the piece between; one of the two must be flat.

@@ -8,7 +8,7 @@ from math import comb, factorial, perm
 from sparsebert.theory import exact
 from sparsebert.theory.cases import Case, Example, Outcome
 from sparsebert.theory.grid import Grid, Number
-from sparsebert.theory.pieces import applied, quantiser
+from sparsebert.theory.token_layers import applied, quantiser
 
 REORDERED = 720  # reordered inputs run through the exact layers at each resolution
 

@@ -7,7 +7,6 @@ from sparsebert.training.config import FitConfig
 from sparsebert.training.fit import Result, fit
 from sparsebert.training.launch import is_main
 from sparsebert.training.objective import Losses, Objective
-from sparsebert.training.progress import Watcher, for_this_terminal
 from sparsebert.training.schedules import weight_groups
 
 __all__ = [
@@ -15,9 +14,7 @@ __all__ = [
     "Losses",
     "Objective",
     "Result",
-    "Watcher",
     "fit",
-    "for_this_terminal",
     "is_main",
     "weight_groups",
 ]

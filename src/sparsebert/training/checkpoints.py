@@ -34,7 +34,7 @@ _SLACK = 2**20  # bytes beside the tensors: headers, manifest, the folder itself
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunState:
     """How far a run has come; all that is not a tensor."""
 
     step: int = 0  # steps done
@@ -50,10 +50,10 @@ class Checkpoints:
     def __init__(self, folder: Path, keep: int) -> None:
         self.folder, self.keep = folder, keep
 
-    def save(self, progress: Progress, objective: nn.Module, optimiser: Optimizer) -> None:
+    def save(self, state: RunState, objective: nn.Module, optimiser: Optimizer) -> None:
         """Publish one, then remove those beyond the newest `keep`."""
         weights, moments = dict(_weights(objective)), dict(_moments(objective, optimiser))
-        _require_finite(weights | moments, progress.step)
+        _require_finite(weights | moments, state.step)
         make_folder(self.folder)
         require_space(self.folder, _SLACK + sum(tensor.nbytes for tensor in [*weights.values(), *moments.values()]))
 
@@ -62,10 +62,10 @@ class Checkpoints:
                 save_file(_for_disk(weights), folder / _WEIGHTS)
                 save_file(_for_disk(moments), folder / _OPTIMISER)
             except SafetensorError as error:  # what the library makes of a failed write
-                raise FileError(f"cannot write the checkpoint of step {progress.step}: {error}") from error
-            write_json(folder / _PROGRESS, asdict(progress))
+                raise FileError(f"cannot write the checkpoint of step {state.step}: {error}") from error
+            write_json(folder / _PROGRESS, asdict(state))
 
-        publish_folder(self.folder / f"step-{progress.step:08d}", fill)
+        publish_folder(self.folder / f"step-{state.step:08d}", fill)
         self.rotate(self.keep)
 
     def rotate(self, keep: int) -> None:
@@ -88,12 +88,12 @@ class Checkpoints:
                 return _step_of(folder)
         return 0
 
-    def load(self, step: int, objective: nn.Module, optimiser: Optimizer) -> Progress:
+    def load(self, step: int, objective: nn.Module, optimiser: Optimizer) -> RunState:
         """Put the run back to where it was after `step` steps, to the bit."""
-        weights, moments, progress = _read(self.folder / f"step-{step:08d}")
+        weights, moments, state = _read(self.folder / f"step-{step:08d}")
         _restore_weights(objective, weights)
         _restore_moments(objective, optimiser, moments)
-        return progress
+        return state
 
     def _published(self) -> list[Path]:
         """Newest first."""
@@ -105,13 +105,13 @@ def _step_of(folder: Path) -> int:
     return int(folder.name.removeprefix("step-"))
 
 
-def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Tensor], Progress]:
+def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, Tensor], RunState]:
     """Every byte of a checkpoint, verified before any of it is used."""
     found: dict[str, Any] = {}
     try:
         for name, contents in verified_files(folder):
             found[name] = load_safetensors(contents) if name.endswith(".safetensors") else json.loads(contents)
-        return found[_WEIGHTS], found[_OPTIMISER], Progress(**found[_PROGRESS])
+        return found[_WEIGHTS], found[_OPTIMISER], RunState(**found[_PROGRESS])
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise FileError(f"{folder} is not a checkpoint of this version of sparsebert ({error})") from error
 

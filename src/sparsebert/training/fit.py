@@ -18,16 +18,18 @@ import torch
 
 from sparsebert.errors import RunInterruptedError, TrainingError
 from sparsebert.files import synced_together, write_json
+from sparsebert.progress import Silent, Watcher
 from sparsebert.training import signals
-from sparsebert.training.checkpoints import Checkpoints, Progress
+from sparsebert.training.checkpoints import Checkpoints, RunState
 from sparsebert.training.config import FitConfig
 from sparsebert.training.events import EventWriter
 from sparsebert.training.launch import Ranks, joined
 from sparsebert.training.objective import Objective
 from sparsebert.training.precision import require_bfloat16
-from sparsebert.training.progress import Silent, Watcher
 from sparsebert.training.run_folder import RunFolder
-from sparsebert.training.update import Report, Updater
+from sparsebert.training.update import StepReport, Updater
+
+_SHOWN = ("loss", "sparsity")  # of a line of metrics, while a run goes on
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def fit(
         return Result(run.folder, ranks.agree(loop.finish() if ranks.is_main else None), resumed_from)
 
 
-def _claim(run: RunFolder, ranks: Ranks) -> contextlib.AbstractContextManager[None]:
+def _claim(run: RunFolder, ranks: Ranks) -> contextlib.AbstractContextManager[object]:
     return run.claimed() if ranks.is_main else contextlib.nullcontext()
 
 
@@ -96,6 +98,13 @@ class _Session:
         figures = {"tokens": self.tokens, "seconds": seconds, "tokens_per_second": self.tokens / max(seconds, 1e-9)}
         return {"first_step": self.first_step, "last_step": last_step, **figures}
 
+    def shown(self, line: Mapping[str, Any], num_steps: int) -> tuple[str, float]:
+        """A few words about a step, and the seconds left after it."""
+        step, seconds = line["step"], time.perf_counter() - self.started
+        words = [f"{name} {line[name]:.4g}" for name in _SHOWN if line.get(name) is not None]
+        words.append(f"{self.tokens / max(seconds, 1e-9):,.0f} tokens/s")
+        return ", ".join(words), seconds / (step - self.first_step) * (num_steps - step)
+
 
 class _Loop:
     """What the steps of one call share."""
@@ -115,13 +124,13 @@ class _Loop:
         self.received, self.watcher, self.leave_checkpoint = received, watcher, leave_checkpoint
         self.updater = Updater(objective, config, ranks)
         self.checkpoints = Checkpoints(run.checkpoints, config.keep_checkpoints)
-        self.progress = Progress()
+        self.state = RunState()
 
     def restore(self) -> int:
         """Go back to the newest good checkpoint, and take back the metrics of later steps."""
         step: int = self.ranks.agree(self.checkpoints.newest() if self.ranks.is_main else None)
         if step:
-            self.progress = self.checkpoints.load(step, self.objective, self.updater.optimiser)
+            self.state = self.checkpoints.load(step, self.objective, self.updater.optimiser)
         else:
             self.ranks.copy_from_main(self.objective)
         if self.ranks.is_main:
@@ -134,9 +143,9 @@ class _Loop:
         if not self.ranks.is_main:
             yield
             return
-        self.session = _Session(self.progress.step, earlier=self.run.earlier_sessions())
+        self.session = _Session(self.state.step, earlier=self.run.earlier_sessions())
         with self.run.metrics_writer() as self.metrics, EventWriter(self.run.folder, self.config) as self.events:
-            self.watcher.start(self.progress.step, self.config.num_steps)
+            self.watcher.start(self.state.step, self.config.num_steps)
             try:
                 yield
             finally:
@@ -144,7 +153,7 @@ class _Loop:
 
     def train(self) -> None:
         self.objective.train()
-        for step in range(self.progress.step, self.config.num_steps):
+        for step in range(self.state.step, self.config.num_steps):
             report = self.updater.step(step, self.received)
             self._advance(report)
             if self.ranks.is_main:
@@ -152,15 +161,15 @@ class _Loop:
             self._stop_if_lost()
             if report.signal:
                 raise RunInterruptedError(
-                    f"signal {report.signal} ended the run after step {self.progress.step}; its checkpoint is written, "
+                    f"signal {report.signal} ended the run after step {self.state.step}; its checkpoint is written, "
                     "the same command goes on from there",
                     report.signal,
                 )
 
-    def _advance(self, report: Report) -> None:
-        before, step = self.progress, self.progress.step + 1
+    def _advance(self, report: StepReport) -> None:
+        before, step = self.state, self.state.step + 1
         is_due = self._is_due(step, self.config.evaluate_every)
-        self.progress = Progress(
+        self.state = RunState(
             step=step,
             tokens=before.tokens + report.tokens,
             skipped=before.skipped + report.skipped,
@@ -176,47 +185,47 @@ class _Loop:
         self.objective.train()
         return {name: value if math.isfinite(value) else None for name, value in figures.items()}
 
-    def _record(self, report: Report) -> None:
-        step = self.progress.step
+    def _record(self, report: StepReport) -> None:
+        step = self.state.step
         line = report.as_line(step)
         self.run.record()
         if self._is_due(step, self.config.evaluate_every):
-            line["evaluation"] = dict(self.progress.evaluation)
+            line["evaluation"] = dict(self.state.evaluation)
         self.metrics.write(line)
         self.events.write(line)
         self.session.tokens += report.tokens
-        self.watcher.step(line, self.session.as_json(step)["tokens_per_second"])
+        self.watcher.step(step, *self.session.shown(line, self.config.num_steps))
         is_left = step < self.config.num_steps or self.leave_checkpoint
         is_due = self._is_due(step, self.config.checkpoint_every) and is_left
         if (is_due or report.signal) and not self._is_lost():
             # What a checkpoint counts as done is on the disk before it.
             self._record_session()
-            self.checkpoints.save(self.progress, self.objective, self.updater.optimiser)
+            self.checkpoints.save(self.state, self.objective, self.updater.optimiser)
 
     def _record_session(self) -> None:
         """Bring what this call has done so far to the disk: the metrics of its steps, and its time."""
         with synced_together() as together:
             together.add(self.run.metrics)
-            self.run.add_timing(self.session.as_json(self.progress.step), self.session.earlier)
+            self.run.add_timing(self.session.as_json(self.state.step), self.session.earlier)
 
     def _is_due(self, step: int, every: int) -> bool:
         return step == self.config.num_steps or (every > 0 and step % every == 0)
 
     def _is_lost(self) -> bool:
-        return self.progress.skipped_in_a_row >= self.config.max_skipped
+        return self.state.skipped_in_a_row >= self.config.max_skipped
 
     def _stop_if_lost(self) -> None:
         if self._is_lost():
             raise TrainingError(
                 f"loss or gradient was not finite in {self.config.max_skipped} steps in a row, the last of them step "
-                f"{self.progress.step}; lower the learning rate or look at the batches of these steps"
+                f"{self.state.step}; lower the learning rate or look at the batches of these steps"
             )
 
     def finish(self) -> dict[str, Any]:
         """Write what the run was for, then result.json, whose presence says that all of it is there and on the disk."""
         self.objective.eval()
-        figures = {"steps": self.progress.step, "tokens": self.progress.tokens, "skipped_steps": self.progress.skipped}
-        common: dict[str, Any] = {"seed": self.config.seed, "metrics": dict(self.progress.evaluation), **figures}
+        figures = {"steps": self.state.step, "tokens": self.state.tokens, "skipped_steps": self.state.skipped}
+        common: dict[str, Any] = {"seed": self.config.seed, "metrics": dict(self.state.evaluation), **figures}
         with synced_together():
             self._record_session()
             fields = common | self.objective.finish(self.run.folder)

@@ -1,10 +1,8 @@
 """A run folder: run.json says what runs there, metrics.jsonl what happened, result.json that it is done."""
 
 import contextlib
-import fcntl
 import json
 import logging
-import os
 import platform
 import re
 from collections.abc import Iterator, Mapping
@@ -16,6 +14,7 @@ import torch
 
 from sparsebert.errors import ConfigError, FileError
 from sparsebert.files import canonical_json, file_errors, read_bytes, read_json, sweep, write_atomic, write_json
+from sparsebert.locks import locked
 from sparsebert.training.config import FREE_FIELDS, FitConfig
 
 logger = logging.getLogger(__name__)
@@ -32,23 +31,10 @@ class RunFolder:
         self.checkpoints = folder / "checkpoints"
         self._description: dict[str, Any] | None = None  # what run.json will hold
 
-    @contextlib.contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Hold the folder: a second process would write over the first. The lock ends with the process."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise FileError(f"cannot use {self.folder} as a run folder: {error.strerror}") from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError as error:
-            raise FileError(
-                f"another process is running in {self.folder}; wait for it or use another folder"
-            ) from error
-        finally:
-            os.close(descriptor)
+    def claimed(self) -> contextlib.AbstractContextManager[object]:
+        """Hold the folder: a second process would write over the first."""
+        taken = FileError(f"another process is running in {self.folder}; wait for it or use another folder")
+        return locked(self.folder / ".lock", taken)
 
     def begin(self, config: FitConfig, settings: Mapping[str, Any], ranks: int) -> int:
         """Hold a resumed run to its run.json; the number of threads to compute with.

@@ -20,7 +20,7 @@ from sparsebert.training.signals import WATCHED, Received
 
 
 @dataclass(frozen=True)
-class Report:
+class StepReport:
     """What a step came to; the same on every rank."""
 
     loss: float
@@ -49,7 +49,7 @@ class Updater:
         self.optimiser = torch.optim.AdamW(groups, betas=config.betas, eps=config.epsilon, fused=True)
         self.parameters: list[nn.Parameter] = [p for group in groups for p in group["params"]]
 
-    def step(self, step: int, received: Received) -> Report:
+    def step(self, step: int, received: Received) -> StepReport:
         """Compute step number `step`, counted from 0."""
         self.optimiser.zero_grad(set_to_none=True)
         losses = [self._micro_batch(step, micro) for micro in self.ranks.share(self.config.micro_batches)]
@@ -65,7 +65,7 @@ class Updater:
             self.objective.after_step(step)
         parts = dict(zip(names, means, strict=True))
         signal = WATCHED[0] if terms else WATCHED[1] if interrupts else 0
-        return Report(loss, parts, int(tokens), norm, rate, skipped, signal)
+        return StepReport(loss, parts, int(tokens), norm, rate, skipped, signal)
 
     def _micro_batch(self, step: int, micro: int) -> Losses:
         # Dropout is a function of the step and the part of its batch, on whichever rank that is computed.

@@ -5,9 +5,9 @@ from typing import Any
 
 from sparsebert.errors import FileError
 from sparsebert.files import read_json
+from sparsebert.progress import duration
 from sparsebert.report import paper
 from sparsebert.report.rendering.tables import Cell, Row, Table
-from sparsebert.studies.progress import duration
 from sparsebert.studies.results import Study, StudyRun, finite
 from sparsebert.tasks import GLUE, TASKS
 

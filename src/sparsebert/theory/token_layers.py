@@ -16,7 +16,7 @@ FLAT: Line = (0, 0)
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ThreePieces:
     """A piecewise-linear function of three pieces, continuous from the right; it may jump."""
 
     low: Number
@@ -36,7 +36,7 @@ class TokenLayer:
 
     read: tuple[Number, ...]
     write: tuple[Number, ...]
-    pieces: Pieces
+    pieces: ThreePieces
 
 
 def _unit(width: int, entry: int) -> tuple[int, ...]:
@@ -54,8 +54,8 @@ def quantiser(grid: Grid) -> list[TokenLayer]:
         axis = _unit(grid.width, entry)
         cells = grid.resolution * (grid.tokens if grid.marked and entry == grid.width - 1 else 1)
         away: Line = (-1, grid.outside)
-        layers.append(TokenLayer(axis, axis, Pieces(0, cells, below=away, above=away)))
-        layers += [TokenLayer(axis, axis, Pieces(k, k + 1, between=(-1, k))) for k in range(cells)]
+        layers.append(TokenLayer(axis, axis, ThreePieces(0, cells, below=away, above=away)))
+        layers += [TokenLayer(axis, axis, ThreePieces(k, k + 1, between=(-1, k))) for k in range(cells)]
     return layers
 
 
@@ -76,7 +76,7 @@ def value_map(
         TokenLayer(
             grid.direction,
             tuple(want - have for want, have in zip(wanted, carrier, strict=True)),
-            Pieces(context - half, context + half, between=(0, 1)),
+            ThreePieces(context - half, context + half, between=(0, 1)),
         )
         for context, (carrier, wanted) in outputs.items()
     ]
@@ -92,13 +92,13 @@ def clearing(grid: Grid, bound: Number) -> list[TokenLayer]:
     u, width = grid.direction, grid.width
     depth = 0 if width == 1 else 4 * (math.ceil(bound) + grid.num_cells)
     lower: Line = (-1, -depth)
-    layers = [TokenLayer(u, _unit(width, 0), Pieces(-bound, bound, below=lower, above=lower))]
+    layers = [TokenLayer(u, _unit(width, 0), ThreePieces(-bound, bound, below=lower, above=lower))]
     for entry in range(1, width):
         read = tuple(a + b for a, b in zip(u, _unit(width, entry), strict=True))
         write = tuple(b - u[entry] * a for a, b in zip(_unit(width, 0), _unit(width, entry), strict=True))
-        layers.append(TokenLayer(read, write, Pieces(-depth // 2, 0, below=lower)))
+        layers.append(TokenLayer(read, write, ThreePieces(-depth // 2, 0, below=lower)))
     if depth:
-        layers.append(TokenLayer(u, _unit(width, 0), Pieces(-depth // 2, 0, below=(0, depth))))
+        layers.append(TokenLayer(u, _unit(width, 0), ThreePieces(-depth // 2, 0, below=(0, depth))))
     return layers
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from sparsebert.files import read_json
 from sparsebert.runs import FinetuneRun
-from sparsebert.runs.repeats import Summary, run_grid, run_seeds
+from sparsebert.runs.finetune_repeats import Scores, run_grid, run_seeds
 
 
 def test_seeds_are_summed_up_with_mean_deviation_and_interval(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_seeds_are_summed_up_with_mean_deviation_and_interval(tmp_path: Path) ->
     assert (fields["score"], fields["deviation"]) == (82.0, 2.0)
     # t(0.975, 2) = 4.3027, over sqrt(3) * 2.
     assert fields["interval"] == pytest.approx([82 - 4.9683, 82 + 4.9683], abs=1e-3)
-    assert Summary((80.0,)).interval is None
+    assert Scores((80.0,)).interval is None
 
 
 def test_the_grid_takes_what_serves_best_on_dev(tmp_path: Path) -> None:

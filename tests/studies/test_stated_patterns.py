@@ -1,5 +1,5 @@
 from sparsebert.patterns import full, star
-from sparsebert.studies.stated import stated_pattern
+from sparsebert.studies.stated_patterns import stated_pattern
 
 
 def test_words_give_a_named_pattern_with_or_without_its_diagonal_at_any_length() -> None:

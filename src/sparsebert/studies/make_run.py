@@ -18,14 +18,14 @@ from sparsebert.errors import ConfigError
 from sparsebert.files import read_json, synced_together, write_json
 from sparsebert.importance.saved import write_summary
 from sparsebert.patterns import Pattern
+from sparsebert.progress import Silent
 from sparsebert.runs import FinetuneRun, ImportanceRun, Prepared, PretrainRun, PruneRun, SearchRun
 from sparsebert.runs.text import TextRun
 from sparsebert.studies.folder import tidy
 from sparsebert.studies.jobs import Job
 from sparsebert.studies.runs import RESULT, Run
-from sparsebert.studies.stated import stated_pattern
+from sparsebert.studies.stated_patterns import stated_pattern
 from sparsebert.training import fit
-from sparsebert.training.progress import Silent
 from sparsebert.training.recorded import Files, Recorded
 from sparsebert.training.starting_points import shape_of
 
@@ -36,7 +36,7 @@ _OWN_WORDS = ("task", "metric", "score", "verdict", "table")
 
 def make(job: Job) -> None:
     """Make the run, in this process."""
-    folder = job.place.folder(job.run.id)
+    folder = job.paths.folder(job.run.id)
     if (folder / RESULT).is_file():
         return
     torch.set_num_threads(job.run.threads)
@@ -81,15 +81,15 @@ def _make_search(job: Job, folder: Path) -> None:
 def _on_text(job: Job, kind: type[TextRun]) -> dict[str, Any]:
     """Settings of a run on text: whatever of its configuration this kind of run knows, and where things lie."""
     config, start = job.run.config, job.run.config["start"]
-    if job.place.corpus is None:
+    if job.paths.corpus is None:
         raise ConfigError("this study has no corpus; give --corpus, a folder made by sparsebert prepare")
     named = {**config, **config["loop"], "checkpoint_every": job.checkpoint_every}
     known = kind.known()
     return {
         **{name: value for name, value in named.items() if name in known and value is not None},
-        "model": job.place.model if start is None else _model(job, start),
+        "model": job.paths.model if start is None else _model(job, start),
         "shape": dict(config["shape"]) if start is None else None,
-        "corpus": job.place.corpus,
+        "corpus": job.paths.corpus,
         "seed": job.run.seed,
         "held_out_seed": _HELD_OUT_SEED,
     }
@@ -103,13 +103,13 @@ def _pattern(job: Job, heads: int) -> Pattern | None:
     if "run" not in wanted:
         return stated_pattern(wanted, int(job.run.config["length"]), heads)
     if wanted["diagonal"] == "learned":
-        return Pattern.load(job.place.file(wanted["run"], "pattern.safetensors"))
-    return gates.load(job.place.file(wanted["run"], "gate.safetensors")).freeze(diagonal=wanted["diagonal"])
+        return Pattern.load(job.paths.file(wanted["run"], "pattern.safetensors"))
+    return gates.load(job.paths.file(wanted["run"], "gate.safetensors")).freeze(diagonal=wanted["diagonal"])
 
 
 def _model(job: Job, run_id: str) -> str:
     """The model that another run left."""
-    return str(job.place.file(run_id, "model"))
+    return str(job.paths.file(run_id, "model"))
 
 
 # Stages that do not
@@ -117,7 +117,7 @@ def _model(job: Job, run_id: str) -> str:
 
 def _make_prune(job: Job, folder: Path) -> None:
     run = job.run
-    importance = job.place.file(run.depends[0], "gate.safetensors").parent if run.depends else None
+    importance = job.paths.file(run.depends[0], "gate.safetensors").parent if run.depends else None
     pattern = PruneRun(**run.config, importance=importance, seed=run.seed).pattern()
     folder.mkdir(parents=True, exist_ok=True)
     with synced_together():
@@ -129,12 +129,12 @@ def _make_prune(job: Job, folder: Path) -> None:
 
 def _make_finetune(job: Job, folder: Path) -> None:
     run, stated = job.run, job.run.config["pattern"]
-    if job.place.data is None:
+    if job.paths.data is None:
         raise ConfigError("this study has no task files; give --data, the folder that holds the official folders")
     adapted, settings = _model(job, run.config["start"]), run.config["settings"]
     heads = int(shape_of(adapted)["num_attention_heads"])
     tuning = FinetuneRun(
-        data=str(job.place.data),
+        data=str(job.paths.data),
         model=adapted,
         seed=run.seed,
         pattern=None if stated is None else stated_pattern(stated, int(settings["length"]), heads),
@@ -185,7 +185,7 @@ class _UntilDeadline(Silent):
     def __init__(self, deadline: float | None) -> None:
         self.deadline = deadline
 
-    def step(self, line: Mapping[str, Any], tokens_per_second: float) -> None:
+    def step(self, done: int, words: str, left: float) -> None:
         in_main = threading.current_thread() is threading.main_thread()
         if self.deadline is not None and in_main and time.time() > self.deadline:
             signal.raise_signal(signal.SIGTERM)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sparsebert.errors import TheoryError
 from sparsebert.theory.grid import Grid
-from sparsebert.theory.pieces import Pieces, applied, clearing, quantiser, value_map
+from sparsebert.theory.token_layers import ThreePieces, applied, clearing, quantiser, value_map
 
 
 @given(st.fractions(-3, 8, max_denominator=50), st.fractions(-3, 8, max_denominator=50))
@@ -27,7 +27,7 @@ def test_marks_lengthen_the_last_entry_only():
 
 
 def test_three_pieces_are_continuous_from_the_right():
-    pieces = Pieces(0, 2, below=(1, 0), between=(0, 7), above=(-1, 0))
+    pieces = ThreePieces(0, 2, below=(1, 0), between=(0, 7), above=(-1, 0))
     assert [pieces(value) for value in (-1, 0, 1, 2, 3)] == [-1, 7, 7, -2, -3]
 
 

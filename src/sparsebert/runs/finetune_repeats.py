@@ -17,7 +17,7 @@ Make = Callable[[FinetuneRun, Path], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Summary:
+class Scores:
     """Scores of several seeds."""
 
     scores: tuple[float, ...]
@@ -58,7 +58,7 @@ def run_seeds(run: FinetuneRun, seeds: Sequence[int], out: Path, make: Make) -> 
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"seeds are {list(seeds)}; expected at least one, each once")
     results = [make(replace(run, seed=seed), out / f"seed-{seed}") for seed in seeds]
-    summary = Summary(tuple(float(result["score"]) for result in results))
+    summary = Scores(tuple(float(result["score"]) for result in results))
     names = results[0]["metrics"]
     fields = {
         "task": run.task,

@@ -12,15 +12,14 @@ from sparsebert.cli import app
 from sparsebert.errors import ConfigError, FileError, RunInterruptedError
 from sparsebert.files import read_json, readable_json, sha256, unsynced, write_json
 from sparsebert.patterns import star
+from sparsebert.progress import Lines
 from sparsebert.report.writing import write_report
 from sparsebert.studies import folder
 from sparsebert.studies.graph import Graph
-from sparsebert.studies.jobs import Place
+from sparsebert.studies.jobs import StudyPaths
 from sparsebert.studies.journal import Journal
-from sparsebert.studies.progress import Lines
-from sparsebert.studies.record_stores import RecordFile, record_file
-from sparsebert.studies.records import recorded_files, restore, unpacked, write_record
-from sparsebert.studies.run_record import files_of, record_of
+from sparsebert.studies.record_format import files_of, record_of
+from sparsebert.studies.record_store import RecordFile, open_records, record_file, restore, unpacked, write_record
 from sparsebert.studies.runs import Run
 from sparsebert.studies.study import planned, record, run_study
 from tests.studies.conftest import small_config
@@ -56,7 +55,7 @@ def test_a_record_gives_back_the_same_bytes_without_weights_and_steps(graph_of: 
     assert not write_record(run, made, into)
     restore(into, run.id, tmp_path / "back")
     names = {path.name for path in (tmp_path / "back").iterdir()}
-    assert names == recorded_files(into, run.id) == {"pattern.safetensors", "run.json", "result.json"}
+    assert names == open_records(into).names(run.id) == {"pattern.safetensors", "run.json", "result.json"}
     for name in names:
         assert (tmp_path / "back" / name).read_bytes() == (made / name).read_bytes()
 
@@ -65,7 +64,7 @@ def test_what_words_describe_is_not_recorded_again(graph_of: GraphOf, tmp_path: 
     graph = graph_of("patterns")
     _record_all(graph, tmp_path / "out", tmp_path / "kept")
     for run in graph.runs.values():
-        assert ("pattern.safetensors" in recorded_files(tmp_path / "kept", run.id)) == (run.stage == "search")
+        assert ("pattern.safetensors" in open_records(tmp_path / "kept").names(run.id)) == (run.stage == "search")
 
 
 @pytest.mark.parametrize(("size", "kept"), [(2**18, True), (2**18 + 1, False)])
@@ -74,7 +73,7 @@ def test_of_a_search_only_a_small_gate_is_recorded(graph_of: GraphOf, tmp_path: 
     _finish(run, tmp_path)
     (tmp_path / "gate.safetensors").write_bytes(bytes(size))
     write_record(run, tmp_path, tmp_path / "kept")
-    files = recorded_files(tmp_path / "kept", run.id)
+    files = open_records(tmp_path / "kept").names(run.id)
     assert "pattern.safetensors" in files
     assert ("gate.safetensors" in files) == kept
 
@@ -82,20 +81,20 @@ def test_of_a_search_only_a_small_gate_is_recorded(graph_of: GraphOf, tmp_path: 
 def test_only_what_a_missing_run_needs_is_made_again(graph_of: GraphOf, tmp_path: Path) -> None:
     graph, kept = graph_of("pruning"), tmp_path / "kept"
     _record_all(graph, tmp_path / "theirs", kept)
-    place = Place(tmp_path / "ours", "m", None, None, kept)
-    assert folder.runs_to_make(graph, place) == []
+    paths = StudyPaths(tmp_path / "ours", "m", None, None, kept)
+    assert folder.runs_to_make(graph, paths) == []
     lost = next(r for r in graph.runs.values() if r.stage == "adapt" and r.condition.method == "p")
     kept.unlink()
     for run in graph.runs.values():
         assert run == lost or write_record(run, tmp_path / "theirs" / "runs" / run.id, kept)
-    again = folder.runs_to_make(graph, place)
+    again = folder.runs_to_make(graph, paths)
     # The pruned pattern is in its record; only the weights that the run starts from are not.
     assert [run.stage for run in again] == ["base", "adapt"]
     assert not (tmp_path / "ours").exists()
     others = [run for run in graph.runs.values() if run not in again]
     with unsynced():
-        assert folder.take_finished(others, place) == len(others)
-    assert folder.take_finished(others, place) == 0
+        assert folder.take_finished(others, paths) == len(others)
+    assert folder.take_finished(others, paths) == 0
 
 
 @pytest.mark.parametrize(
@@ -132,12 +131,12 @@ def test_a_folder_of_records_that_an_older_version_wrote_still_reads(graph_of: G
     description = folder.describe(graph, ["pruning"])
     folder.record_study(kept, description)
     write_json(older / "study.json", description)
-    place = Place(tmp_path / "ours", "m", None, None, older)
+    paths = StudyPaths(tmp_path / "ours", "m", None, None, older)
     with unsynced():
         for run_id, run in graph.runs.items():
             write_json(older / f"{run_id}.json", record_of(run, tmp_path / "out" / "runs" / run_id))
-        assert folder.runs_to_make(graph, place) == []
-        assert folder.take_finished(graph.runs.values(), place) == len(graph.runs)
+        assert folder.runs_to_make(graph, paths) == []
+        assert folder.take_finished(graph.runs.values(), paths) == len(graph.runs)
     with unpacked(older) as one, unpacked(kept) as other:
         assert _bytes_below(one) == _bytes_below(other)
         assert len(_bytes_below(one)) > len(graph.runs)
@@ -228,7 +227,7 @@ def test_a_recorded_study_makes_nothing_again_and_gives_the_same_report(small_st
 
 
 class _StopsAfterOne(Lines):
-    def done(self, run: Run, left: float) -> None:
+    def step(self, done: int, words: str, left: float) -> None:
         raise KeyboardInterrupt
 
 
@@ -238,7 +237,7 @@ def test_a_run_is_recorded_as_it_ends_not_when_the_study_does(small_study: Path,
     config = small_config(tmp_path / "out", small_study.parent / "text", record=kept)
     with planned(config) as plan, pytest.raises(RunInterruptedError):
         run_study(plan, _StopsAfterOne("stopped"))
-    finished = [run for run in plan.graph.runs if (plan.place.folder(run) / "result.json").is_file()]
+    finished = [run for run in plan.graph.runs if (plan.paths.folder(run) / "result.json").is_file()]
     assert len(finished) == 1
     assert RecordFile(kept).ids() == finished
     assert RecordFile(kept).study() is not None

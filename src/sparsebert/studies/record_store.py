@@ -1,33 +1,24 @@
-"""Where records lie: in one file that is appended to, or, of older versions, in a folder with a JSON file a run."""
+"""Finished runs in one small file for version control, with the study's description: it reads as a study folder.
 
+Older versions wrote a folder with a JSON file a run, which can still be read.
+"""
+
+import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from sparsebert.errors import FileError
-from sparsebert.files import canonical_json, read_json
-from sparsebert.studies.journal import Journal, Place
-from sparsebert.studies.run_record import require_record
+from sparsebert.files import canonical_json, read_json, synced_together, unsynced, write_atomic, write_json
+from sparsebert.studies.journal import ByteRange, Journal
+from sparsebert.studies.record_format import files_of, record_of, require_record
+from sparsebert.studies.runs import RESULT, Run
 
 _STUDY = "study"
-
-
-class RecordStore(Protocol):
-    """Records to be read."""
-
-    def ids(self) -> list[str]: ...
-
-    def read(self, run_id: str) -> dict[str, Any] | None:
-        """The record of a run; None: there is none."""
-
-    def names(self, run_id: str) -> set[str]:
-        """Names of the files that a record gives back; none where there is no record."""
-
-    def study(self) -> Any:
-        """What study.json said of the study; None: nothing."""
 
 
 class RecordFile:
@@ -43,7 +34,7 @@ class RecordFile:
         self._forget()
 
     def _forget(self) -> None:
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, ByteRange] = {}
         self._names: dict[str, set[str]] = {}
         self._study: Any = None
         self._end = 0  # of the last whole entry
@@ -62,7 +53,7 @@ class RecordFile:
             for place, entry in self.journal.entries(self._end):
                 self._take(entry, place)
 
-    def _take(self, entry: dict[str, Any], place: Place) -> None:
+    def _take(self, entry: dict[str, Any], place: ByteRange) -> None:
         if _STUDY in entry:
             self._study = entry[_STUDY]
         else:
@@ -77,15 +68,18 @@ class RecordFile:
         return sorted(self._places)
 
     def read(self, run_id: str) -> dict[str, Any] | None:
+        """The record of a run; None: there is none."""
         self._refresh()
         place = self._places.get(run_id)
         return None if place is None else require_record(self.journal.read(place), run_id, self.path)
 
     def names(self, run_id: str) -> set[str]:
+        """Names of the files that a record gives back; none where there is no record."""
         self._refresh()
         return self._names.get(run_id, set())
 
     def study(self) -> Any:
+        """What study.json said of the study; None: nothing."""
         self._refresh()
         return self._study
 
@@ -108,7 +102,7 @@ class RecordFile:
 
 
 class RecordFolder:
-    """A JSON file a run, and study.json."""
+    """A JSON file a run, and study.json; read as the file is."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -129,7 +123,7 @@ class RecordFolder:
         return read_json(path) if path.is_file() else None
 
 
-def open_records(path: Path) -> RecordStore:
+def open_records(path: Path) -> RecordFile | RecordFolder:
     """The records at a path, for reading."""
     return RecordFolder(path) if path.is_dir() else record_file(path)
 
@@ -142,3 +136,40 @@ def record_file(path: Path) -> RecordFile:
 @lru_cache(maxsize=8)  # a study asks for every file of every run
 def _record_file(path: str) -> RecordFile:
     return RecordFile(Path(path))
+
+
+def write_record(run: Run, made: Path, into: Path) -> bool:
+    """Record the finished run in the folder `made`; False: it was recorded before."""
+    store = record_file(into)
+    return not store.names(run.id) and store.add(record_of(run, made))
+
+
+def restore(records: Path, run_id: str, into: Path) -> None:
+    """The files of a record, as the run left them."""
+    record = open_records(records).read(run_id)
+    if record is None:
+        raise FileError(f"{records} holds no record of run {run_id}; make the run again")
+    files = dict(files_of(record, records))
+    with synced_together():
+        for name, data in files.items():
+            if name != RESULT:
+                write_atomic(into / name, data)
+    # The result last: it says that the run is done.
+    if RESULT in files:
+        write_atomic(into / RESULT, files[RESULT])
+
+
+@contextlib.contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """What is at the path as a study folder: itself, or for the time being its records as the run folders they were."""
+    records = None if (path / "runs").is_dir() or not path.exists() else open_records(path)
+    study = None if records is None else records.study()
+    if records is None or study is None:
+        yield path
+        return
+    with TemporaryDirectory() as place:
+        with unsynced():
+            for run_id in records.ids():
+                restore(path, run_id, Path(place) / "runs" / run_id)
+            write_json(Path(place) / "study.json", study)
+        yield Path(place)
