@@ -1,7 +1,7 @@
 import pytest
 
 from sparsebert.errors import TheoryError
-from sparsebert.theory.audit import CLAIMS, audit, run_audit
+from sparsebert.theory.audit import CLAIMS, audit
 
 
 def by_claim(findings):
@@ -10,12 +10,12 @@ def by_claim(findings):
 
 @pytest.fixture(scope="module")
 def four():
-    return by_claim(run_audit(4, 1, 6))
+    return by_claim(audit(4, 1, 6))
 
 
 @pytest.fixture(scope="module")
 def three():
-    return by_claim(run_audit(3, 1, 6))
+    return by_claim(audit(3, 1, 6))
 
 
 IDENTITY = "l~_n is the unique identity of the input"
@@ -40,7 +40,7 @@ def test_the_first_collision_of_four_tokens_is_found(four):
 
 def test_the_first_collision_of_six_tokens_is_found():
     # Six tokens up to nine levels; marked inputs are sampled here, as half a million of them take their time.
-    finding = by_claim(run_audit(6, 1, 9, limit=1000, samples=200))[IDENTITY]
+    finding = by_claim(audit(6, 1, 9, limit=1000, samples=200))[IDENTITY]
     assert finding.counter_example == {"resolution": 9, "inputs": [[0, 2, 3, 5, 6, 8], [1, 2, 4, 5, 7, 8]]}
 
 
@@ -81,7 +81,7 @@ def test_strict_margins_are_met_with_equality_by_three_tokens(three, four):
 
 
 def test_the_printed_quantiser_loses_more_than_the_proof_allows_for_wide_tokens():
-    findings = by_claim(run_audit(3, 2, 4))
+    findings = by_claim(audit(3, 2, 4))
     assert findings["inputs not treated have measure O(delta^d), k from 0"].verdict == "holds"
     lost = findings["inputs not treated have measure O(delta^d), k from 1 as printed"]
     assert lost.counter_example == {"resolution": 4, "found": "449/512", "bound": "9/16"}
@@ -94,23 +94,24 @@ def test_analysis_is_not_claimed_to_be_checked(three):
 
 
 def test_samples_are_said_to_be_samples():
-    finding = by_claim(run_audit(5, 1, 7, limit=20, samples=50))["base step: l~_1 > l_n"]
+    finding = by_claim(audit(5, 1, 7, limit=20, samples=50))["base step: l~_1 > l_n"]
     assert finding.bounds.exhaustive_up_to == 6
     assert finding.bounds.note == "every input for 1/delta = 5..6; a sample up to 7; not checked beyond"
 
 
 def test_numbers_beyond_int64_are_checked_too():
-    findings = by_claim(run_audit(9, 1, 10, limit=12, samples=20))
+    findings = by_claim(audit(9, 1, 10, limit=12, samples=20))
     assert findings[PAIR].verdict == "holds"
     assert findings["marked rows: contextual mapping, second half, over any G"].verdict == "holds"
 
 
 def test_progress_rises_to_one():
-    shares = [share for share, _ in audit(3, 1, 4)]
+    shares: list[float] = []
+    audit(3, 1, 4, told=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 
 
 def test_too_few_cells_are_refused():
     with pytest.raises(TheoryError, match="raise the resolution"):
-        run_audit(5, 1, 4)
+        audit(5, 1, 4)

@@ -3,7 +3,6 @@ from itertools import permutations
 
 from sparsebert.theory import exact
 from sparsebert.theory.grid import Grid
-from sparsebert.theory.token_layers import value_map
 
 
 def test_patterns_of_keys_leave_out_the_diagonal():
@@ -50,14 +49,3 @@ def test_with_marks_every_order_has_contexts_of_its_own():
         for entry in exact.contexts(grid.rows([token + 3 * i for i, token in enumerate(order)]), grid)
     ]
     assert len(set(entries)) == 18
-
-
-def test_the_approximator_sends_a_whole_cell_to_the_value_of_its_corner():
-    grid = Grid(3, 1, 3, marked=True)
-    rows = exact.quantised([[Fraction(1, 10)], [Fraction(9, 10)], [Fraction(1, 2)]], grid)
-    assert rows == [[0], [5], [7]]
-    contexts = exact.contexts(rows, grid)
-    wanted = [Fraction(1, 3), Fraction(1, 5), Fraction(1, 7)]
-    values = value_map({c: ([c], [w]) for c, w in zip(contexts, wanted, strict=True)}, grid, 2)
-    network = exact.approximator(grid, values)
-    assert network([[Fraction(3, 10)], [Fraction(7, 10)], [Fraction(2, 5)]]) == [[value] for value in wanted]

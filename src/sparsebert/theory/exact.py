@@ -1,11 +1,10 @@
 """The attention layers of the construction in exact arithmetic, on any pattern: hardmax heads of size one."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from sparsebert.theory.grid import Grid, Number
-from sparsebert.theory.token_layers import TokenLayer, applied, quantiser
 
 Keys = Sequence[Sequence[int]]  # for each query, the tokens it may attend to
 Rows = list[list[Number]]
@@ -90,24 +89,3 @@ def contexts(rows: Rows, grid: Grid, keys: Keys | None = None) -> list[Number]:
     for step in attention_layers(rows, grid, keys):
         rows = step.rows
     return levels_of(rows, grid)
-
-
-def quantised(values: Sequence[Sequence[Number]], grid: Grid) -> Rows:
-    """An input in [0, 1)^(n x d), in its own units, to rows of the grid; positions come first."""
-    layers = quantiser(grid)
-    rows: Rows = [[Fraction(entry) * grid.resolution for entry in row] for row in values]
-    for position, row in enumerate(rows):
-        row[-1] += grid.mark(position)
-    return [applied(layers, row) for row in rows]
-
-
-def approximator(grid: Grid, values: Sequence[TokenLayer]) -> Callable[[Sequence[Sequence[Number]]], Rows]:
-    """g = g_v after g_c after g_q, as a function of one input in its own units."""
-
-    def run(inputs: Sequence[Sequence[Number]]) -> Rows:
-        rows = quantised(inputs, grid)
-        for step in attention_layers(rows, grid):
-            rows = step.rows
-        return [applied(values, row) for row in rows]
-
-    return run

@@ -58,11 +58,6 @@ class Grid:
         return int((levels - 1) * (levels**self.tokens + levels + 1))
 
     @property
-    def num_attention_layers(self) -> int:
-        """One selective shift a level, then two global shifts."""
-        return self.num_levels + 2
-
-    @property
     def direction(self) -> tuple[int, ...]:
         """The vector u that turns a row into its level."""
         return tuple(self.resolution**k for k in range(self.width))

@@ -54,17 +54,6 @@ def _context(levels: Sequence[int], token: int, grid: Grid) -> int:
     return shifts.as_integer(tuple(part[0, token] for part in digits), grid.global_gain)
 
 
-def twin(levels: Sequence[int], step: int) -> list[int]:
-    """The input that shares the last shifted level where n is even: the 1st, 3rd, 5th ... token moved."""
-    return [level + step if token % 2 == 0 else level for token, level in enumerate(levels)]
-
-
-def smallest_twins(tokens: int) -> tuple[list[int], list[int]]:
-    """The twins of the lowest levels, for even n: they need 3n/2 of them."""
-    first = [3 * (token // 2) + 2 * (token % 2) for token in range(tokens)]
-    return first, twin(first, 1)
-
-
 def num_twin_pairs(tokens: int, num_levels: int) -> int:
     """How many pairs of inputs share their last shifted level: none for odd n, else one for each room to move."""
     if tokens % 2:

@@ -7,7 +7,6 @@ the same network at a finite scale and with ramps, which four ReLUs can draw, in
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
 
 import torch
 from jaxtyping import Float
@@ -32,11 +31,6 @@ class Sharpness:
 
 
 EXACT = Sharpness()
-
-
-def softmax_bound(scale: float, num_keys: int, spread: float, gap: float = 0.5) -> float:
-    """How far softmax attention can be from hardmax: (keys - 1)·exp(-scale·gap)·spread of the values."""
-    return (num_keys - 1) * exp(-scale * gap) * spread
 
 
 def check_range(grid: Grid) -> None:
@@ -109,7 +103,7 @@ class TokenPieces(nn.Module):
 def bent(values: Float[Tensor, "..."], pieces: ThreePieces, ramp: float) -> Float[Tensor, "..."]:
     """The function of three pieces, with its jumps drawn out to ramps.
 
-    With a ramp this is the sum of ReLUs that `relus` lists, evaluated piece by piece: the sum itself would cancel
+    With a ramp this is a sum of at most four ReLUs (Step 3), evaluated piece by piece: the sum itself would cancel
     numbers of the size of the contexts.
     """
     low, high = float(pieces.low), float(pieces.high)
@@ -118,44 +112,17 @@ def bent(values: Float[Tensor, "..."], pieces: ThreePieces, ramp: float) -> Floa
         for slope, constant in ((float(a), float(b)) for a, b in (pieces.below, pieces.between, pieces.above))
     )
     result = torch.where(values < low, below, torch.where(values < high, between, above))
-    for corner, knots in ((low, _knots(pieces, ramp)[:2]), (high, _knots(pieces, ramp)[2:])) if ramp else ():
-        (start, left), (_, right) = knots
-        sloped = left + (values - start) * ((right - left) / ramp)
-        result = torch.where((values >= start) & (values < corner), sloped, result)
+    for corner, before, after in ((low, pieces.below, pieces.between), (high, pieces.between, pieces.above)):
+        if ramp:
+            start = corner - ramp
+            left, right = _at(before, start), _at(after, corner)
+            sloped = left + (values - start) * ((right - left) / ramp)
+            result = torch.where((values >= start) & (values < corner), sloped, result)
     return result
 
 
-def _knots(pieces: ThreePieces, ramp: float) -> list[tuple[float, float]]:
-    """(place, value) where the ramps start and end."""
-
-    def at(line: Line, place: float) -> float:
-        return float(line[0]) * place + float(line[1])
-
-    low, high = float(pieces.low), float(pieces.high)
-    return [
-        (low - ramp, at(pieces.below, low - ramp)),
-        (low, at(pieces.between, low)),
-        (high - ramp, at(pieces.between, high - ramp)),
-        (high, at(pieces.above, high)),
-    ]
-
-
-def relus(pieces: ThreePieces, ramp: float) -> list[tuple[float, float, float]]:
-    """Step 3: the bent function as at most four ReLUs, (weight, sign, knot) for weight * relu(sign * (t - knot)).
-
-    Right-hand ReLUs start from the piece below, left-hand ones from the piece between; one of the two must be flat.
-    """
-    places, heights = zip(*_knots(pieces, ramp), strict=True)
-    rise, fall = (heights[1] - heights[0]) / ramp, (heights[3] - heights[2]) / ramp
-    middle, last = float(pieces.between[0]), float(pieces.above[0])
-    if pieces.below == (0, 0):
-        slopes = [0.0, rise, middle, fall, last]
-        return [(b - a, 1.0, place) for a, b, place in zip(slopes, slopes[1:], places, strict=False)]
-    if pieces.between != (0, 0):
-        raise TheoryError("found three pieces none of which is flat at the start; expected a layer of the construction")
-    first = float(pieces.below[0])
-    left = [(-rise, -1.0, places[1]), (rise - first, -1.0, places[0])]
-    return [*left, (fall, 1.0, places[2]), (last - fall, 1.0, places[3])]
+def _at(line: Line, place: float) -> float:
+    return float(line[0]) * place + float(line[1])
 
 
 class Approximator(nn.Module):

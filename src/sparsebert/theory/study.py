@@ -1,6 +1,6 @@
 """The approximation study: errors against delta, with and without marked rows, and against temperature (Step 3)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 from sparsebert.theory.approximation import (
@@ -22,18 +22,19 @@ SCALES = (4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 30.0, 40.0, 50.0, 60.0, 80.0, 1
 RAMPS = (0.3, 0.1, 0.03, 0.01)
 
 
-def approximation_study() -> Iterator[tuple[float, dict[str, Any] | None]]:
-    """Yields the share done, and with the last one everything measured."""
+def approximation_study(told: Callable[[float], object] = lambda share: None) -> dict[str, Any]:
+    """Everything measured; told: the share that is done, now and then."""
     delta: list[dict[str, Any]] = []
     for target in TARGETS:
         delta += error_against_delta(target, 3, 1, MARKED, marked=True)
-        yield 0.03 * len(delta), None
+        told(0.03 * len(delta))
     delta += error_against_delta(LINEAR, 3, 1, UNMARKED, marked=False, powers=POWERS)
-    yield 0.3, None
+    told(0.3)
     delta += error_against_delta(LINEAR, 3, 2, WIDE, marked=False, points=2)
-    yield 0.5, None
+    told(0.5)
     delta += error_against_delta(FIRST_TIMES_LAST, 3, 1, UNMARKED, marked=False)
-    yield 0.7, None
+    told(0.7)
     sharpness = error_against_sharpness(LINEAR, Grid(3, 1, 3, marked=True), SCALES, RAMPS, samples=1000)
     floor = floor_without_positions(FIRST_TIMES_LAST, 3, 1)
-    yield 1.0, {"delta": delta, "sharpness": sharpness, "floor_without_positions": floor}
+    told(1.0)
+    return {"delta": delta, "sharpness": sharpness, "floor_without_positions": floor}

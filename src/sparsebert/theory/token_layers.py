@@ -1,6 +1,6 @@
 """Token-wise layers of the construction: each reads one direction of a row, bends it in three pieces, writes another.
 
-The same description is run exactly by `exact`, in float64 by `network`, and there also with ReLUs (Step 3).
+The same description is run exactly here, in float64 by `network`, and there also with ReLUs (Step 3).
 """
 
 import math
