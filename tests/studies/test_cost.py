@@ -30,6 +30,15 @@ def test_swag_reads_four_sequences_a_row_and_pruning_costs_next_to_nothing(graph
     assert estimate.seconds(pruned) < 1
 
 
+def test_rows_are_the_official_ones_unless_fewer_are_asked_for(graph_of: GraphOf) -> None:
+    flops = []
+    for rows in ({}, {"max_rows": 100, "max_dev_rows": 5000}):
+        graph = graph_of("diagonal", finetune={"length": 8, "num_epochs": 1.0, **rows})
+        run = next(run for run in graph.runs.values() if run.condition.task == "rte")
+        flops.append(Estimator(graph.sources, 1e9).flops(run))
+    assert flops[1] / flops[0] == pytest.approx((100 + 277 / 3) / (2490 + 277 / 3))
+
+
 def test_finished_runs_tell_the_speed(graph_of: GraphOf, tmp_path: Path) -> None:
     graph, paths = graph_of("importance"), StudyPaths(tmp_path, "m", None, None)
     base = next(iter(graph.runs.values()))

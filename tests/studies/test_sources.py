@@ -4,7 +4,7 @@ import pytest
 
 from sparsebert.errors import ConfigError, ModelError
 from sparsebert.studies.scales import find_scale
-from sparsebert.studies.sources import find_sources, rows_of
+from sparsebert.studies.sources import find_sources
 from sparsebert.tasks.builtin import write_builtin
 
 
@@ -38,8 +38,3 @@ def test_an_unknown_model_from_scratch_is_refused(tmp_path: Path) -> None:
     scale = find_scale("paper").changed({"model": "scratch:huge"})
     with pytest.raises(ModelError, match="no model 'scratch:huge'"):
         find_sources(scale, [], tmp_path, None, None)
-
-
-def test_rows_are_the_official_ones_unless_fewer_are_asked_for() -> None:
-    assert rows_of({"task": "rte", "max_rows": None, "max_dev_rows": None}) == (2490, 277)
-    assert rows_of({"task": "rte", "max_rows": 100, "max_dev_rows": 5000}) == (100, 277)

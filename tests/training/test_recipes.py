@@ -16,5 +16,5 @@ def test_steps_follow_from_epochs_and_the_size_of_the_corpus() -> None:
 
 
 def test_an_unknown_recipe_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigError, match="expected paper"):
+    with pytest.raises(ConfigError, match="expected one of paper"):
         find_recipe("cake")

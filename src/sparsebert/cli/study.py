@@ -104,7 +104,7 @@ def _run(config: "StudyConfig") -> None:
             run_study(plan, for_this_terminal(f"study {plan.name}", "run"))
         finally:
             # Also when time is up or a run failed: what is finished is kept.
-            record(plan)
+            record(plan, plan.graph.runs.values())
         runs = len(plan.graph.runs)
         typer.echo(f"{plan.paths.out}: study {plan.name}, scale {plan.graph.scale.name}, {runs} runs finished")
 
@@ -141,11 +141,13 @@ def phase_lines(plan: "StudyPlan") -> list[str]:
 
 def cost_lines(plan: "StudyPlan") -> list[str]:
     """How much there is to do, in runs, operations and hours."""
+    from collections import Counter
+
     from sparsebert.progress import duration
-    from sparsebert.studies.study import count_by_stage
 
     cost, slots = plan.cost, plan.config.num_workers
-    stages = ", ".join(f"{count} {stage}" for stage, count in count_by_stage(plan.missing).items()) or "none"
+    counts = Counter(run.stage for run in plan.missing)
+    stages = ", ".join(f"{count} {stage}" for stage, count in counts.items()) or "none"
     total = len(plan.graph.runs)
     title = f"study {plan.name}, scale {plan.graph.scale.name}"
     lines = [f"{title}: {total} runs, {total - cost.runs} finished; to make: {stages}"]

@@ -1,5 +1,6 @@
 """What a study costs before it runs: operations from shapes, seconds from what this machine or earlier runs did."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,8 @@ from sparsebert.files import read_json
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.jobs import StudyPaths
 from sparsebert.studies.runs import Run
-from sparsebert.studies.scales import MEAN_TOKENS
-from sparsebert.studies.sources import Sources, rows_of
+from sparsebert.studies.scales import OFFICIAL
+from sparsebert.studies.sources import Sources
 from sparsebert.training.operations import flops_per_token, product_speed
 
 # Of what matrix products sustain, the share to expect of training; benchmarks/study_cost.py measures 0.67.
@@ -46,12 +47,12 @@ class Estimator:
         if run.stage == "prune":
             return 0.0
         if run.stage == "finetune":
-            settings = dict(run.config["settings"])
-            length = float(settings["length"])
-            train, dev = rows_of(settings)
+            settings = run.config["settings"]
+            train, dev, mean = OFFICIAL[settings["task"]]
+            train, dev = min(train, settings["max_rows"] or train), min(dev, settings["max_dev_rows"] or dev)
             rows = train * float(settings["num_epochs"]) + dev * _EVALUATION
             sequences = 4 if settings["task"] == "swag" else 1
-            tokens = min(length, MEAN_TOKENS.get(settings["task"], length))  # SQuAD's windows are mostly full
+            tokens = min(float(settings["length"]), mean or math.inf)
             return rows * sequences * tokens * flops_per_token(shape, 0, int(tokens))
         config = run.config
         tokens = float(config["batch_size"]) * float(config["length"])

@@ -5,6 +5,7 @@
          -> (a stated pattern) -/
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from sparsebert.gates import Settings, Soft, Structured, preset
 from sparsebert.runs.text import TextSizes
 from sparsebert.settings import declared
 from sparsebert.studies.addresses import addressed
-from sparsebert.studies.runs import Condition, Run, Stage
+from sparsebert.studies.runs import Condition, Hashes, Run, Stage
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
 from sparsebert.tasks.config import FinetuneConfig
@@ -35,60 +36,56 @@ class Graph:
 
     def base(self) -> Run:
         """The weights that everything else starts from; dense, seed 0."""
-        scale = self.scale
-        config = {**self._pretraining(scale.base_steps, scale.learning_rate), "pattern": None, "start": None}
-        return self._add("base", config, 0, [], Condition("base", "dense"))
+        scale, condition = self.scale, Condition("base", "dense")
+        return self._trained("base", condition, None, scale.base_steps, pattern=None)
 
     def importance(self, method: str, seed: int) -> Run:
         """P learned beside the weights (soft), or the attention maps of as many plain steps (attention)."""
-        scale = self.scale
-        start = self._start()
-        config = {**self._pretraining(scale.importance_steps, scale.learning_rate), "method": method}
-        if method == "soft":
-            config["gate"] = addressed(Soft(length=3, heads=1).settings, Settings())
+        gate = {"gate": addressed(Soft(length=3, heads=1).settings, Settings())} if method == "soft" else {}
         condition = Condition("importance", method=method, seed=seed)
-        return self._add("importance", config | _from(start), seed, start, condition)
+        return self._trained("importance", condition, self._start(), self.scale.importance_steps, method=method, **gate)
 
     def search(self, kind: str, seed: int, *, penalty: float | None = None, sparsity: float | None = None) -> Run:
         """A gate learned beside the weights, under a penalty or towards a sparsity."""
         scale = self.scale
-        start = self._start()
-        used = None if penalty is None else penalty * scale.penalty_scale
-        config = {**self._pretraining(scale.search_steps, scale.search_rate), "kind": kind}
         name = "paper" if scale.name == "paper" else "default"
         if kind == "structured":  # refuses now, not in the middle of the study, what its border leaves no room for
             Structured(scale.length, 1, sparsity=sparsity, settings=name)
-        # The settings behind the preset's name are part of what determines the run.
-        config |= {"penalty": used, "sparsity": sparsity, "preset": name, "gate": addressed(preset(name), Settings())}
-        condition = Condition("learned", kind=kind, penalty=penalty, sparsity_target=sparsity, seed=seed)
-        return self._add("search", config | _from(start), seed, start, condition)
+        return self._trained(
+            "search",
+            Condition("learned", kind=kind, penalty=penalty, sparsity_target=sparsity, seed=seed),
+            self._start(),
+            scale.search_steps,
+            learning_rate=scale.search_rate,
+            kind=kind,
+            penalty=None if penalty is None else penalty * scale.penalty_scale,
+            sparsity=sparsity,
+            preset=name,
+            # The settings behind the preset's name are part of what determines the run.
+            gate=addressed(preset(name), Settings()),
+        )
 
     def prune(self, method: str, sparsity: float, seed: int) -> Run:
         """A pattern from P by its least important entries, or at random."""
-        depends = [self.importance("soft", seed)] if method == "p" else []
+        depends = [self.importance("soft", seed).id] if method == "p" else []
         config = {"method": method, "sparsity": sparsity, "length": self.scale.length, "heads": self.sources.heads}
         condition = Condition("pruned", method=method, sparsity_target=sparsity, seed=seed)
-        return self._add("prune", config, seed, depends, condition)
+        return self._add("prune", condition, config, depends, {})
 
     def adapt_stated(self, pattern: dict[str, Any] | None, condition: Condition) -> Run:
         """Pre-training under a pattern that words describe; None: dense."""
-        start = self._start()
         if self.scale.pretraining == "whole" and pattern is None and condition.seed == 0:
             return self.base()
-        config = {**self._pretraining(self.scale.adapt_steps, self.scale.learning_rate), "pattern": pattern}
-        return self._add("adapt", config | _from(start), condition.seed, start, condition)
+        return self._trained("adapt", condition, self._start(), self.scale.adapt_steps, pattern=pattern)
 
     def adapt_found(self, found: Run, diagonal: str, condition: Condition) -> Run:
         """Pre-training under the pattern of a search or of pruning; diagonal: learned, keep or drop."""
         steps, start = self.scale.adapt_steps, self._start()
-        if self.scale.pretraining == "whole":
-            steps, start = self.scale.settle_steps, [self._weights_of(found)]
-        config = {
-            **self._pretraining(steps, self.scale.learning_rate),
-            "pattern": {"run": found.id, "diagonal": diagonal},
-        }
-        depends = [*start, *([found] if found not in start else [])]
-        return self._add("adapt", config | _from(start), condition.seed, depends, condition)
+        if self.scale.pretraining == "whole":  # from the weights that were trained with what was found
+            steps = self.scale.settle_steps
+            start = found if found.stage == "search" else self.importance("soft", found.seed)
+        pattern = {"run": found.id, "diagonal": diagonal}
+        return self._trained("adapt", condition, start, steps, found, pattern=pattern)
 
     def finetune(self, adapted: Run, task: str) -> Run:
         """A task trained and scored from the weights of an adapted run, under its pattern."""
@@ -96,53 +93,44 @@ class Graph:
         chosen = {**scale.finetune, **(scale.squad if task in _SQUAD else {})}
         # A stated pattern is built anew at the task's length; a found one comes with the model.
         pattern = adapted.config.get("pattern")
-        stated = pattern if pattern is not None and "run" not in pattern else None
         config = {
             "settings": _tuning(task, chosen),
             "loop": _loop(precision=scale.precision),
-            "pattern": stated,
+            "pattern": pattern if pattern is not None and "run" not in pattern else None,
             "start": adapted.id,
         }
         condition = replace(adapted.condition, task=task)
-        data = {"task": self.sources.task_sha256[task]}
-        return self._add("finetune", config, adapted.condition.seed, [adapted], condition, data)
+        return self._add("finetune", condition, config, [adapted.id], {"task": self.sources.task_sha256[task]})
 
     # Parts of the above
 
-    def _pretraining(self, steps: int, rate: float) -> dict[str, Any]:
+    def _start(self) -> Run | None:
+        """Whose weights a run starts from; None: the study's model itself."""
+        return self.base() if self.scale.pretraining == "continued" else None
+
+    def _trained(
+        self, stage: Stage, condition: Condition, start: Run | None, steps: int, *others: Run, **chosen: Any
+    ) -> Run:
+        """A run on text; others: runs it reads besides the one it starts from."""
         scale = self.scale
-        return {
+        config = {
             "steps": steps,
             "warmup_steps": round(scale.warmup * steps),
-            "learning_rate": rate,
+            "learning_rate": scale.learning_rate,
             **{name: getattr(scale, name) for name in declared(TextSizes)},
             "loop": _loop(micro_batches=scale.micro_batches, precision=scale.precision),
             "shape": dict(scale.shape) if scale.model.startswith("scratch:") else {},
+            "start": None if start is None else start.id,
+            **chosen,
         }
-
-    def _start(self) -> list[Run]:
-        return [self.base()] if self.scale.pretraining == "continued" else []
-
-    def _weights_of(self, found: Run) -> Run:
-        """In whole pre-training: the run whose weights were trained with what was found."""
-        if found.stage == "search":
-            return found
-        return self.importance("soft", found.seed)
+        depends = dict.fromkeys(one.id for one in (start, *others) if one is not None)
+        data = {"model": self.sources.model_sha256, "corpus": self.sources.corpus_sha256}
+        return self._add(stage, condition, config, depends, data)
 
     def _add(
-        self,
-        stage: Stage,
-        config: dict[str, Any],
-        seed: int,
-        depends: list[Run],
-        condition: Condition,
-        data: dict[str, str | None] | None = None,
+        self, stage: Stage, condition: Condition, config: dict[str, Any], depends: Iterable[str], data: Hashes
     ) -> Run:
-        if data is None:
-            data = (
-                {} if stage == "prune" else {"model": self.sources.model_sha256, "corpus": self.sources.corpus_sha256}
-            )
-        run = Run(stage, config, seed, self.threads, data, tuple(one.id for one in depends), condition)
+        run = Run(stage, config, condition.seed, self.threads, data, tuple(depends), condition)
         known = self.runs.setdefault(run.id, run)
         using = self.studies.setdefault(run.id, [])
         if self.study not in using:
@@ -159,8 +147,3 @@ def _tuning(task: str, chosen: dict[str, Any]) -> dict[str, Any]:
     """Every setting of a fine-tuning run but its seed; files and weights are known by their hashes."""
     settings, default = (FinetuneConfig(task, data="", model="", **given).resolved() for given in (chosen, {}))
     return addressed(settings, default, {"data", "model", "seed"})
-
-
-def _from(start: list[Run]) -> dict[str, Any]:
-    """Whose weights a run starts from; None: the study's model itself."""
-    return {"start": start[0].id if start else None}

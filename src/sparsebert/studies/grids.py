@@ -31,7 +31,7 @@ def diagonal(graph: Graph) -> None:
         for draw in range(graph.scale.random_drops):
             condition = replace(RANDOM_DROP, draw=draw, seed=seed)
             adapted.append(graph.adapt_stated({"random_drop": draw}, condition))
-        _score(graph, adapted, graph.scale.diagonal_tasks)
+        _score(graph, adapted)
 
 
 def pruning(graph: Graph) -> None:
@@ -40,7 +40,7 @@ def pruning(graph: Graph) -> None:
         dense = graph.adapt_stated(None, replace(DENSE, seed=seed))
         adapted = {(s, by): _pruned(graph, by, s, seed) for s in graph.scale.sparsities for by in ("p", "random")}
         scored = [run for (s, _), run in adapted.items() if s in graph.scale.task_sparsities]
-        _score(graph, [dense, *scored], graph.scale.pruning_tasks)
+        _score(graph, [dense, *scored])
 
 
 def patterns(graph: Graph) -> None:
@@ -57,7 +57,7 @@ def patterns(graph: Graph) -> None:
             for name in HANDMADE if scale.own_sparsities else ():
                 run = _searched(graph, kind, _own_sparsity(graph, name), seed)
                 scored += [run] if name in scale.task_own else []
-        _score(graph, scored, scale.pattern_tasks)
+        _score(graph, scored)
 
 
 def ablation(graph: Graph) -> None:
@@ -68,7 +68,7 @@ def ablation(graph: Graph) -> None:
         adapted += [
             _learned(graph, "structured", seed, penalty, diagonal=keep) for penalty in ends for keep in (True, False)
         ]
-        _score(graph, adapted, graph.scale.ablation_tasks)
+        _score(graph, adapted)
 
 
 def stages(graph: Graph) -> None:
@@ -78,7 +78,7 @@ def stages(graph: Graph) -> None:
         for sparsity in graph.scale.stage_sparsities:
             adapted.append(_pruned(graph, "p", sparsity, seed))
             adapted += [_searched(graph, kind, sparsity, seed) for kind in KINDS]
-        _score(graph, adapted, graph.scale.stage_tasks)
+        _score(graph, adapted)
 
 
 STUDIES: dict[str, Callable[[Graph], None]] = {
@@ -108,14 +108,7 @@ def name_of(names: Iterable[str]) -> str:
 
 def tasks_of(names: Iterable[str], scale: Scale) -> list[str]:
     """Every task that these studies score."""
-    of_study = {
-        "diagonal": scale.diagonal_tasks,
-        "pruning": scale.pruning_tasks,
-        "patterns": scale.pattern_tasks,
-        "ablation": scale.ablation_tasks,
-        "stages": scale.stage_tasks,
-    }
-    return sorted({task for name in names for task in of_study.get(name, ())})
+    return sorted({task for name in names for task in scale.tasks.get(name, ())})
 
 
 def make_graph(names: Iterable[str], scale: Scale, sources: Sources, threads: int) -> Graph:
@@ -186,9 +179,9 @@ def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:
     return graph.adapt_found(found, "learned", found.condition)
 
 
-def _score(graph: Graph, adapted: list[Run], tasks: Iterable[str]) -> None:
+def _score(graph: Graph, adapted: list[Run]) -> None:
     fewer = graph.scale.few_seeds.get(graph.study, {})
     for run in adapted:
-        for task in tasks:
+        for task in graph.scale.tasks[graph.study]:
             if run.condition.seed in _seeds(graph)[: fewer.get(task, graph.scale.task_seeds)]:
                 graph.finetune(run, task)

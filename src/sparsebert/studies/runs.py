@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from sparsebert.files import canonical_json, sha256
 
+Hashes = Mapping[str, str | None]  # sha256 by what it is of; None: not at hand
 Stage = Literal["base", "importance", "search", "prune", "adapt", "finetune"]
 
 # Raised by hand when a stage's results change for the same configuration; golden losses in the tests say when that is
@@ -74,7 +75,7 @@ class Run:
     config: Mapping[str, Any]  # JSON values: all that is chosen
     seed: int
     threads: int  # of the computation: sums come out in another order with another number
-    data: Mapping[str, str | None]  # sha256 of the files that are read
+    data: Hashes  # of the files that are read
     depends: tuple[str, ...] = ()  # ids of the runs whose files are read
     condition: Condition = field(default_factory=lambda: Condition("base"))  # for people; not part of the address
 

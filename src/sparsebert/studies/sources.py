@@ -8,7 +8,7 @@ from sparsebert.errors import ConfigError
 from sparsebert.files import canonical_json, sha256, sha256_of_file
 from sparsebert.model.sources import model_folder
 from sparsebert.settings import Count, fits, refuse_unknown
-from sparsebert.studies.scales import OFFICIAL_ROWS, Scale
+from sparsebert.studies.scales import Scale
 from sparsebert.tasks.builtin import write_builtin
 from sparsebert.tasks.loading import task_hash
 from sparsebert.tasks.table import find_task
@@ -121,9 +121,3 @@ def _vocab_size(scale: Scale, corpus: Path | None) -> int:
     store = TokenStore.open(corpus)
     require_own_vocabulary(scale.model, store)
     return store.vocab_size
-
-
-def rows_of(settings: dict[str, Any]) -> tuple[int, int]:
-    """Training and dev rows of a fine-tuning run, at most."""
-    train, dev = OFFICIAL_ROWS[settings["task"]]
-    return min(train, settings["max_rows"] or train), min(dev, settings["max_dev_rows"] or dev)

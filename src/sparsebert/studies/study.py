@@ -4,8 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -155,7 +154,7 @@ def run_study(plan: StudyPlan, watcher: Watcher) -> None:
     try:
         with _stopping_on_sigterm():
             # Each is recorded as it ends: a study that is killed has lost no record.
-            scheduler.run(engine, watcher, deadline, ended=lambda run: _record_one(plan, run))
+            scheduler.run(engine, watcher, deadline, ended=lambda run: record(plan, [run]))
         is_done = True
     except KeyboardInterrupt as error:
         raise RunInterruptedError("the study was stopped; the same command goes on from here", signal.SIGINT) from error
@@ -163,14 +162,12 @@ def run_study(plan: StudyPlan, watcher: Watcher) -> None:
         engine.close(at_once=not is_done)
 
 
-def record(plan: StudyPlan) -> int:
-    """Record what is finished, as small files; how many runs were new."""
-    return sum(_record_one(plan, run) for run in plan.graph.runs.values())
-
-
-def _record_one(plan: StudyPlan, run: Run) -> bool:
-    into, made = plan.config.record, plan.paths.folder(run.id)
-    return into is not None and (made / RESULT).is_file() and write_record(run, made, into)
+def record(plan: StudyPlan, runs: Iterable[Run]) -> int:
+    """Record those of the runs that are finished, where that is asked for; how many were new."""
+    into, folder = plan.config.record, plan.paths.folder
+    if into is None:
+        return 0
+    return sum(write_record(run, folder(run.id), into) for run in runs if (folder(run.id) / RESULT).is_file())
 
 
 def open_engine(config: StudyConfig) -> Engine:
@@ -196,7 +193,3 @@ def _stopping_on_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def count_by_stage(runs: list[Run]) -> dict[str, int]:
-    return dict(Counter(run.stage for run in runs))
