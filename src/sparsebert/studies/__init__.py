@@ -1,6 +1,6 @@
 """The paper's experiments as grids of runs: declared, addressed by what determines them, made once.
 
-scales + sources -> grids (which runs) -> graph -> folder (what is finished) -> scheduler -> engine -> making (fit)
+scales + sources -> grids (which runs) -> graph -> folder (what is finished) -> scheduler -> engine -> make_run (fit)
 """
 
 from sparsebert.studies.grids import STUDIES, make_graph
