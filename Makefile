@@ -47,11 +47,11 @@ faults: $(READY)  ## what the scorecard of faults, bad and hostile input has not
 soak: $(READY)  ## an hour-long search while the machine is loaded; row L1 of the same page
 	$(BIN)/python -m scorecard --rows L1 $(ARGS)
 
-# These ask for a corpus or a finished study.
-ASKING := $(addprefix benchmarks/,diagonal.py learned_patterns.py recipes.py)
+# These ask for a corpus or a finished study; the last compiles 768 kernels, which takes minutes and measures nothing.
+BY_THEMSELVES := $(addprefix benchmarks/,diagonal.py learned_patterns.py recipes.py gpu_kernels.py)
 
 bench: $(READY)  ## the benchmarks that need nothing else, one after another
-	for script in $(filter-out $(ASKING),$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out $(BY_THEMSELVES),$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit 1; done
 
 sanitize: $(READY)  ## the kernel under ASan and UBSan: a suite of its own, then 20,000 calls of the operator
 	bash csrc/check_memory.sh

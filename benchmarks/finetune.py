@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +42,33 @@ def ours(config: Any, out: Path) -> dict[str, float]:
     }
 
 
+def starting_point(model: str, train: list[Any], num_labels: int) -> tuple[Any, Callable[[], Any]]:
+    """transformers' own tokenizer and classifier: of a folder, or new ones with a vocabulary of the training rows."""
+    from transformers import BertForSequenceClassification, BertTokenizer, PreTrainedTokenizerFast
+
+    from sparsebert.model.sources import model_folder, scratch_config
+    from sparsebert.tasks.loading import tokenizer_for
+
+    if not model.startswith("scratch:"):
+        folder = model_folder(model)
+        load = partial(BertForSequenceClassification.from_pretrained, folder, num_labels=num_labels)
+        return BertTokenizer.from_pretrained(folder), load
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer_for(model, train),
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        **{f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")},
+    )
+    config = scratch_config(model, len(tokenizer))
+    config.num_labels = num_labels
+    return tokenizer, partial(BertForSequenceClassification, config)
+
+
 def theirs(config: Any, out: Path, *, grouped: bool) -> dict[str, float]:
     """The same rows, tokens, batches of 32, AdamW, schedule and clipping, by the Trainer."""
     import numpy as np
-    from transformers import BertForSequenceClassification, BertTokenizer, DataCollatorWithPadding, Trainer, set_seed
+    from transformers import DataCollatorWithPadding, Trainer, set_seed
     from transformers import TrainingArguments as Arguments
 
-    from sparsebert.model.sources import model_folder
     from sparsebert.tasks.loading import data_folder, load_rows
     from sparsebert.tasks.objective import main_score
     from sparsebert.tasks.scoring.metrics import scores
@@ -54,8 +76,7 @@ def theirs(config: Any, out: Path, *, grouped: bool) -> dict[str, float]:
 
     task, clock = find_task(config.task), time.process_time()
     train, dev = load_rows(config, task, data_folder(config.data, out))
-    folder = model_folder(config.model)
-    tokenizer = BertTokenizer.from_pretrained(folder)
+    tokenizer, new_model = starting_point(config.model, train, task.num_labels)
 
     def encoded(rows: list[Any]) -> list[dict[str, Any]]:
         texts = [row.first for row in rows], [row.second for row in rows] if rows[0].second is not None else None
@@ -63,7 +84,7 @@ def theirs(config: Any, out: Path, *, grouped: bool) -> dict[str, float]:
         return [{name: held[name][k] for name in held} | {"labels": rows[k].label} for k in range(len(rows))]
 
     set_seed(config.seed)
-    model = BertForSequenceClassification.from_pretrained(folder, num_labels=task.num_labels)
+    model = new_model()
     arguments = Arguments(
         output_dir=str(out / "trainer"),
         per_device_train_batch_size=config.batch_size,
