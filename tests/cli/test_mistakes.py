@@ -151,5 +151,5 @@ def test_a_search_says_that_positions_are_extended(
     """Without this the line above would be logged and never seen."""
     levels: list[int] = []
     monkeypatch.setattr("logging.basicConfig", lambda **given: levels.append(given["level"]))
-    CliRunner().invoke(app, _placed(SEARCH, place, tmp_path / "run"))
+    CliRunner().invoke(app, _placed(TARGET, place, tmp_path / "run"))
     assert levels == [logging.INFO]

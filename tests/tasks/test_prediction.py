@@ -3,6 +3,7 @@
 import json
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from sparsebert.tasks.files.reading import read_rows
 from sparsebert.tasks.files.rows import QuestionRow, TextRow
 from sparsebert.tasks.files.rows_to_predict import read_inputs, read_lines
 from sparsebert.tasks.prediction import Predictor
+from sparsebert.tasks.scoring.evaluation import item_scores
 from sparsebert.tasks.submission import PLACEHOLDERS, write_submission
 from sparsebert.tasks.table import TASKS, find_task
 
@@ -25,9 +27,10 @@ Runs = Callable[[str], Path]
 def test_scores_do_not_depend_on_the_batch(tiny_run: Runs, builtin_data: Path, task: str) -> None:
     predictor = Predictor(tiny_run(task))
     rows = read_rows(predictor.task, builtin_data, "dev")[:12]
-    alone = [predictor.scores([row])[0] for row in rows]
+    scores = partial(item_scores, predictor.model, predictor.task)
+    alone = [scores(predictor.items([row]))[0] for row in rows]
     for batch_size in (1, 5, 12):
-        together = predictor.scores(rows, batch_size)
+        together = scores(predictor.items(rows), batch_size)
         for one, other in zip(alone, together, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5, rtol=0)
     assert list(predictor.predict(rows))[3]["id"] == rows[3].id

@@ -1,8 +1,9 @@
 """A tiny model folder and small corpora, written for each test."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sparsebert.text import SPECIAL_TOKENS, TokenStore, prepare_corpus
@@ -23,6 +24,14 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 Prepare = Callable[..., TokenStore]
+
+
+def documents(store: TokenStore) -> Iterator[list[np.ndarray]]:
+    """Every document as the ids of its sentences, in the order of the text."""
+    for number in range(len(store.shards)):
+        shard = store.shard(number).shard
+        for start, stop in zip(shard.documents[:-1], shard.documents[1:], strict=True):
+            yield [shard.sentence(sentence) for sentence in range(start, stop)]
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from sparsebert.errors import ConfigError, CorpusError, MissingExtraError, ModelError
 from sparsebert.text import PrepareProgress, TokenStore, blocks, load_tokenizer, prepare_corpus
-from tests.text.conftest import PLAIN, Prepare, tree
+from tests.text.conftest import PLAIN, Prepare, documents, tree
 
 SMALL_BLOCKS = 20_000  # bytes; the built-in text then has about a dozen
 
@@ -219,7 +219,7 @@ def test_the_split_of_a_document_does_not_move_when_the_corpus_grows(prepare: Pr
 
 
 def _texts(store: TokenStore) -> list[bytes]:
-    return [b"/".join(sentence.tobytes() for sentence in document) for document in store.documents()]
+    return [b"/".join(sentence.tobytes() for sentence in document) for document in documents(store)]
 
 
 def _held_out_texts(store: TokenStore) -> list[bytes]:

@@ -12,12 +12,12 @@ from sparsebert.files import seal_tensors, sha256
 from sparsebert.text import Shard, TokenStore, load_tokenizer, store, vocabulary_hash
 from sparsebert.text.shards import shard_from_tensors
 from sparsebert.text.store import write_manifest
-from tests.text.conftest import PLAIN, Prepare
+from tests.text.conftest import PLAIN, Prepare, documents
 
 
 def _decoded(corpus: TokenStore) -> list[list[str]]:
     tokens = corpus.tokens()
-    return [[" ".join(tokens[number] for number in sentence) for sentence in one] for one in corpus.documents()]
+    return [[" ".join(tokens[number] for number in sentence) for sentence in one] for one in documents(corpus)]
 
 
 def test_documents_and_sentences_come_back_as_they_were_written(prepare: Prepare) -> None:
@@ -30,7 +30,7 @@ def test_documents_and_sentences_come_back_as_they_were_written(prepare: Prepare
 def test_special_tokens_written_in_a_text_are_text(prepare: Prepare) -> None:
     corpus = prepare({"a.txt": b"Cats\nThe [SEP] cat [MASK] sat.\n"})
     assert _decoded(corpus)[0][1] == "the [ s ##e ##p ] cat [ m ##a ##s ##k ] sat ."
-    assert not set(corpus.special.all()) & set(np.concatenate(next(iter(corpus.documents()))).tolist())
+    assert not set(corpus.special.all()) & set(np.concatenate(next(iter(documents(corpus)))).tolist())
 
 
 def test_another_vocabulary_is_refused_by_name(prepare: Prepare, model_folder: str) -> None:

@@ -9,9 +9,7 @@ from numpy import ndarray
 
 from sparsebert.text import CONTINUATION, TokenStore
 
-SHARE = (
-    0.15  # of the candidates: every token of a row that is not one of the five special ones, [UNK] included in those
-)
+SHARE = 0.15  # of the candidates: every token of a row but the five special ones, of which [UNK] is one
 TO_MASK = 0.8
 TO_RANDOM = 0.1  # the rest, another tenth, is predicted but left as it is
 

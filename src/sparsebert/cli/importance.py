@@ -46,9 +46,7 @@ def importance(
 
     sparsebert importance --model minilm --corpus corpus --steps 300 --method attention --beside importance --out maps
     """
-    from sparsebert.progress import for_this_terminal
     from sparsebert.runs import ImportanceRun
-    from sparsebert.training import is_main
 
     if method not in ("gate", "attention"):
         raise ConfigError(f"--method is {method!r}; expected gate or attention")
@@ -57,12 +55,9 @@ def importance(
     if method == "gate":
         given.setdefault("head_start", 0.5)
     run = ImportanceRun.read(given | options.read_settings(set_, known, flags))
-    options.require_folder(out)
     if beside is not None:
         _check_beside(beside, method)
-    options.say_what_happens()
-    run.make(out, for_this_terminal("importance") if is_main() else None)
-    if is_main():
+    if options.make(run, out, "importance") is not None:
         _report(out, beside, seed)
 
 

@@ -105,6 +105,17 @@ def say_what_happens() -> None:
     logging.basicConfig(level=logging.INFO if is_main() else logging.ERROR, format="%(message)s")
 
 
+def make(run: Any, out: Path, title: str) -> Mapping[str, Any] | None:
+    """Make a run, or go on with it; what came of it, told by one rank: the others have nothing to say."""
+    from sparsebert.progress import for_this_terminal
+    from sparsebert.training import is_main
+
+    require_folder(out)
+    say_what_happens()
+    result = run.make(out, for_this_terminal(title) if is_main() else None)
+    return result.fields if is_main() else None
+
+
 def require_folder(path: Path | None, option: str = "--out") -> None:
     """Refuse what cannot become a folder, before there is anything to put into it."""
     if path is None:

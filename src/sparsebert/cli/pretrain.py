@@ -94,17 +94,12 @@ def _run(chosen: dict[str, Any], recipe: str | None) -> "PretrainRun":
 
 
 def _train(run: "PretrainRun", out: Path | None) -> None:
-    from sparsebert.progress import for_this_terminal
-    from sparsebert.training import is_main
-
     if out is None:
         raise ConfigError("--out is missing; name the run folder to write, or to resume")
     if run.corpus is None:
         raise ConfigError("--corpus is missing; make one with: sparsebert prepare FILE --model MODEL --out CORPUS")
-    options.require_folder(out)
-    options.say_what_happens()
-    fields = run.make(out, for_this_terminal("pretrain") if is_main() else None).fields
-    if is_main():
+    fields = options.make(run, out, "pretrain")
+    if fields is not None:
         metrics = fields["metrics"]
         typer.echo(
             f"{out}: {fields['steps']} steps, held-out MLM loss {metrics['mlm_loss']:.4f}, "

@@ -1,5 +1,6 @@
 """`sparsebert search`: learn a sparse pattern beside the weights."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,24 +69,20 @@ def search(
 
 
 def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: list[str] | None) -> None:
-    from sparsebert.progress import for_this_terminal
     from sparsebert.runs import SearchRun, TaskSearchRun
-    from sparsebert.training import is_main
 
-    options.require_folder(out)
-    options.say_what_happens()
     cls: type[SearchRun | TaskSearchRun] = TaskSearchRun if on_task else SearchRun
     flags = options.options_of(search, num_steps="--steps")
     given = options.settings_given(context, cls.known()) | on_task
     run = cls.read(given | options.read_settings(pairs, cls.known(), flags))
     if isinstance(run, TaskSearchRun):
         run = replace(run, command=options.command_line("search", run.resolved(), flags))
-    result = run.make(out, for_this_terminal("search") if is_main() else None)
-    if is_main():
-        typer.echo(_words(out, dict(result.fields)))
+    found = options.make(run, out, "search")
+    if found is not None:
+        typer.echo(_words(out, found))
 
 
-def _words(out: Path, fields: dict[str, Any]) -> str:
+def _words(out: Path, fields: Mapping[str, Any]) -> str:
     scored = fields["metric"] if fields["task"] == "search" else f"{fields['task']} {fields['metric']}"
     score = f"held-out MLM loss {fields['score']:.4f}" if scored == "mlm_loss" else f"{scored} {fields['score']:.2f}"
     return (

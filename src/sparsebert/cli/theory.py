@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ from sparsebert.cli import options
 from sparsebert.errors import ConfigError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from sparsebert.theory.audit import AuditedLemma
@@ -63,13 +65,42 @@ def theory(
     if pattern is None and length is not None:
         raise ConfigError("--length was given without --pattern; the proof has --tokens, so leave it out")
     if pattern is not None:
-        _reach(pattern, length, json, out)
+        view = _reach(pattern, length)
     elif show is Show.AUDIT:
-        _audit(tokens, width, resolution, seed, json, out)
+        view = _audit(tokens, width, resolution, seed)
     elif show is Show.APPROXIMATION:
-        _approximation(json, out)
+        view = _approximation()
     else:
-        _control(tokens, width, resolution, json, out)
+        view = _control(tokens, width, resolution)
+    view.present(json, out)
+
+
+@dataclass(frozen=True)
+class _View:
+    """What was found: as JSON, as tables and sentences, as figures by file name."""
+
+    name: str
+    result: Any
+    shown: "list[Table | str]"
+    figures: "Callable[[], dict[str, Figure]]" = dict
+
+    def present(self, json: bool, out: Path | None) -> None:
+        from rich.console import Console
+
+        from sparsebert.files import canonical_json, write_json
+        from sparsebert.patterns.figures import save_figure
+
+        if out is not None:
+            write_json(out / f"{self.name}.json", self.result)
+            for name, figure in self.figures().items():
+                save_figure(figure, out / name)
+        if json:
+            typer.echo(canonical_json(self.result))
+            return
+        # Off a terminal the width is unknown; a table that is cut would lose the counter-examples.
+        console = Console() if Console().is_terminal else Console(width=190)
+        for part in self.shown:
+            console.print(part)
 
 
 @contextmanager
@@ -83,20 +114,6 @@ def _bar(title: str) -> Iterator[Callable[[float], object]]:
         yield lambda share: bar.update(task, completed=share)
 
 
-def _show(result: Any, shown: "list[Table | str]", json: bool) -> None:
-    from rich.console import Console
-
-    from sparsebert.files import canonical_json
-
-    if json:
-        typer.echo(canonical_json(result))
-        return
-    # Off a terminal the width is unknown; a table that is cut would lose the counter-examples.
-    console = Console() if Console().is_terminal else Console(width=190)
-    for part in shown:
-        console.print(part)
-
-
 def _table(title: str, *columns: str) -> "Table":
     from rich import box
     from rich.table import Table
@@ -107,27 +124,21 @@ def _table(title: str, *columns: str) -> "Table":
 # The audit
 
 
-def _audit(tokens: int, width: int, resolution: int, seed: int, json: bool, out: Path | None) -> None:
+def _audit(tokens: int, width: int, resolution: int, seed: int) -> _View:
     from sparsebert.theory.audit import audit
     from sparsebert.theory.grid import Grid
 
     with _bar(f"audit, n = {tokens}, d = {width}") as told:
         findings = audit(tokens, width, resolution, seed=seed, told=told)
-    result = [finding.as_json() for finding in findings]
-    if out is not None:
-        _write_audit(findings, Grid(tokens, width, resolution), out)
-    _show(result, [_audit_table(findings)], json)
+    grid = Grid(tokens, width, resolution)
 
+    def figures() -> "dict[str, Figure]":
+        from sparsebert.theory.figures import audit_figure, shifts_figure
 
-def _write_audit(findings: "list[AuditedLemma]", grid: Any, out: Path) -> None:
-    from sparsebert.files import write_json
-    from sparsebert.patterns.figures import save_figure
-    from sparsebert.theory.figures import audit_figure, shifts_figure
+        spread = [token * (grid.num_levels - 1) // (grid.tokens - 1) for token in range(grid.tokens)]
+        return {"audit.svg": audit_figure(findings), "shifts.svg": shifts_figure(grid, spread)}
 
-    write_json(out / "audit.json", [finding.as_json() for finding in findings])
-    save_figure(audit_figure(findings), out / "audit.svg")
-    spread = [token * (grid.num_levels - 1) // (grid.tokens - 1) for token in range(grid.tokens)]
-    save_figure(shifts_figure(grid, spread), out / "shifts.svg")
+    return _View("audit", [finding.as_json() for finding in findings], [_audit_table(findings)], figures)
 
 
 _STYLE = {"holds": "green", "fails": "red", "not checked": "yellow"}
@@ -159,20 +170,15 @@ def _words(example: dict[str, Any]) -> str:
 # The other views
 
 
-def _approximation(json: bool, out: Path | None) -> None:
+def _approximation() -> _View:
     import torch
 
-    from sparsebert.files import write_json
-    from sparsebert.patterns.figures import save_figure
     from sparsebert.theory.figures import approximation_figure
     from sparsebert.theory.study import approximation_study
 
     torch.set_num_threads(1)  # thousands of tiny layers: more threads only wait for each other
     with _bar("approximation") as told:
         study = approximation_study(told)
-    if out is not None:
-        write_json(out / "approximation.json", study)
-        save_figure(approximation_figure(study), out / "approximation.svg")
     delta = _table("d_p(f, g), hardmax", "f", "d", "rows", "p", "1/delta", "error", "bound", "slope", "last slope")
     for part in study["delta"]:
         delta.add_row(
@@ -190,15 +196,12 @@ def _approximation(json: bool, out: Path | None) -> None:
     scale = _table("d_p(f, g), softmax and ReLUs", "ramp", *(f"{scale:g}" for scale in sharp["scales"]), "hardmax")
     for ramp, errors in sharp["errors"].items():
         scale.add_row(ramp, *(f"{error:.3f}" for error in errors), f"{sharp['hardmax']:.3f}")
-    _show(study, [delta, scale], json)
+    return _View("approximation", study, [delta, scale], lambda: {"approximation.svg": approximation_figure(study)})
 
 
-def _control(tokens: int, width: int, resolution: int, json: bool, out: Path | None) -> None:
-    from dataclasses import asdict
-
+def _control(tokens: int, width: int, resolution: int) -> _View:
     from rich.markup import escape
 
-    from sparsebert.files import write_json
     from sparsebert.theory.control import control
     from sparsebert.theory.exact import blocks, every_other
     from sparsebert.theory.grid import Grid
@@ -207,36 +210,28 @@ def _control(tokens: int, width: int, resolution: int, json: bool, out: Path | N
     patterns = {"all but the diagonal": every_other(tokens), "two blocks": blocks(tokens, -(-tokens // 2))}
     result = {name: control(grid, keys) for name, keys in patterns.items()}
     as_json = {name: {claim: asdict(outcome) for claim, outcome in part.items()} for name, part in result.items()}
-    if out is not None:
-        write_json(out / "control.json", as_json)
     table = _table(f"n = {tokens}, marked rows", "pattern", "claim", "verdict", "checked", "false", "first failure")
     for name, part in result.items():
         for claim, outcome in part.items():
             verdict = "[red]fails[/red]" if outcome.violations else "[green]holds[/green]"
             example = escape(_words(outcome.counter_example or {}))
             table.add_row(name, claim, verdict, f"{outcome.checked:,}", f"{outcome.violations:,}", example)
-    _show(as_json, [table], json)
+    return _View("control", as_json, [table])
 
 
-def _reach(name: str, length: int | None, json: bool, out: Path | None) -> None:
-    from dataclasses import asdict
-
-    from sparsebert.files import write_json
+def _reach(name: str, length: int | None) -> _View:
     from sparsebert.patterns import find
     from sparsebert.theory.reach import reach
 
     pattern = find(name, length)
     found = reach(pattern if length is None else pattern.at(length))
-    result = {"pattern": name, **asdict(found)}
-    if out is not None:
-        write_json(out / "reach.json", result)
     heading = f"{name}: length {found.length}, heads {found.heads}, sparsity {found.sparsity:.3%}"
     table = _table("", "layers", "share of pairs connected")
     pairs = max(1, found.length * (found.length - 1))
     for layer, count in enumerate(found.heard_after[:12], start=1):
         table.add_row(str(layer), f"{count / pairs:.2%}")
     verdict = _verdict(found.layers, found.unreachable, found.mean_layers, found.neighbours_linked)
-    _show(result, [heading, table, verdict], json)
+    return _View("reach", {"pattern": name, **asdict(found)}, [heading, table, verdict])
 
 
 def _verdict(layers: int | None, unreachable: int, mean: float, linked: bool) -> str:

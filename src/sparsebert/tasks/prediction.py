@@ -34,10 +34,6 @@ class Predictor:
     def items(self, rows: Sequence[Row]) -> Items:
         return make_items(self.task, rows, self.tokenizer, self.settings.length, self.settings.stride)
 
-    def scores(self, rows: Sequence[Row], batch_size: int | None = None) -> list[Float[np.ndarray, "..."]]:
-        """The head's own scores, item by item."""
-        return item_scores(self.model, self.task, self.items(rows), batch_size)
-
     def metrics(self, rows: Sequence[Row]) -> dict[str, float]:
         """The task's metrics over labelled rows, in points."""
         return evaluate_items(self.model, self.task, self.items(rows))

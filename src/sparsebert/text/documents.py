@@ -46,12 +46,6 @@ class Document:
     paragraphs: list[str]  # not empty, no newlines inside
 
 
-def line_error(source: str, line: int, reason: str, detail: str = "") -> CorpusError:
-    what, remedy = REASONS[reason]
-    shown = f" ({detail})" if detail else ""
-    return CorpusError(f"{source}, line {line}: {what}{shown}; {remedy}, or pass --skip-bad-lines")
-
-
 class Complaints:
     """Raises at the first bad line, or counts bad lines by reason."""
 
@@ -61,7 +55,9 @@ class Complaints:
 
     def add(self, line: int, reason: str, detail: str = "") -> None:
         if not self.skip_bad:
-            raise line_error(self.source, line, reason, detail)
+            what, remedy = REASONS[reason]
+            shown = f" ({detail})" if detail else ""
+            raise CorpusError(f"{self.source}, line {line}: {what}{shown}; {remedy}, or pass --skip-bad-lines")
         self.skipped[reason] += 1
 
 

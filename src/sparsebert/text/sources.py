@@ -15,6 +15,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -27,8 +28,6 @@ _PIECE_BYTES = 2**20
 _LAYOUTS: dict[str, Layout] = {".txt": "text", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _PACKED = (".gz", ".zst")
 _EXPECTED = "expected .txt, .jsonl, or one of them with .gz or .zst, builtin:python-docs, or hub:OWNER/NAME"
-
-
 _ZSTD_BYTES = 2**10  # at a time: a few bytes may stand for 128 KiB, and all that comes out is held at once
 
 
@@ -55,18 +54,12 @@ def find_sources(given: Sequence[str]) -> list[Source]:
     if not given:
         raise CorpusError(f"no text was given; {_EXPECTED}")
     sources = [_find(str(one)) for one in given]
-    for first, second in _pairs(sources):
+    for first, second in combinations(sources, 2):
         if first.given == second.given or (first.sha256 is not None and first.sha256 == second.sha256):
             raise CorpusError(f"{first.given} and {second.given} hold the same text; give it once")
         if first.name == second.name:
             raise CorpusError(f"two inputs are called {first.name}; rename one, so that messages can tell them apart")
     return sources
-
-
-def _pairs(sources: Sequence[Source]) -> Iterator[tuple[Source, Source]]:
-    for index, second in enumerate(sources):
-        for first in sources[:index]:
-            yield first, second
 
 
 def _find(given: str) -> Source:

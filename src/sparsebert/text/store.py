@@ -7,13 +7,12 @@ shards/00000.safetensors ...
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int64, UInt
+from jaxtyping import Int64
 from numpy import ndarray
 from tokenizers import Tokenizer
 
@@ -187,13 +186,6 @@ class TokenStore:
             raise CorpusError(f"{self.path / PLAN} is not the plan this corpus was made by; restore it from a copy")
         for number in range(len(self.shards)):
             self.shard(number)
-
-    def documents(self) -> Iterator[list[UInt[ndarray, " tokens"]]]:
-        """Every document as the ids of its sentences, in the order of the text."""
-        for number in range(len(self.shards)):
-            shard = self.shard(number).shard
-            for start, stop in zip(shard.documents[:-1], shard.documents[1:], strict=True):
-                yield [shard.sentence(sentence) for sentence in range(start, stop)]
 
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:

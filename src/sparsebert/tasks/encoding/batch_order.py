@@ -36,23 +36,22 @@ class BatchOrder:
 
     @lru_cache(maxsize=2)  # noqa: B019 - an order lives as long as its run
     def _epoch(self, epoch: int) -> list[Int64[np.ndarray, " rows"]]:
-        return epoch_batches(self.lengths, self.batch_size, self.seed, epoch)
-
-
-def epoch_batches(
-    lengths: Int64[np.ndarray, " rows"], batch_size: int, seed: int, epoch: int
-) -> list[Int64[np.ndarray, " rows"]]:
-    """Permute the rows, sort them by length within windows, cut batches, permute the batches."""
-    generator = draws.generator(seed, "tasks/order", step=epoch)
-    order = generator.permutation(len(lengths))
-    size = batch_size * max(1, min(MAX_WINDOW, len(lengths) // (MIN_WINDOWS * batch_size)))
-    windows = [order[start : start + size] for start in range(0, len(order), size)]
-    grouped = np.concatenate([window[np.argsort(-lengths[window], kind="stable")] for window in windows])
-    batches = [grouped[start : start + batch_size] for start in range(0, len(grouped), batch_size)]
-    return [batches[index] for index in generator.permutation(len(batches))]
+        """Permute the rows, sort them by length within windows, cut batches, permute the batches."""
+        generator = draws.generator(self.seed, "tasks/order", step=epoch)
+        order, size = generator.permutation(len(self.lengths)), self.batch_size
+        window = size * max(1, min(MAX_WINDOW, len(order) // (MIN_WINDOWS * size)))
+        batches = _cut(np.concatenate([_longest_first(self.lengths, rows) for rows in _cut(order, window)]), size)
+        return [batches[index] for index in generator.permutation(len(batches))]
 
 
 def by_length(lengths: Int64[np.ndarray, " rows"], batch_size: int) -> list[Int64[np.ndarray, " rows"]]:
     """All rows once, the longest first, in batches with next to no padding: for evaluation and prediction."""
-    order = np.argsort(-lengths, kind="stable")
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    return _cut(_longest_first(lengths, np.arange(len(lengths))), batch_size)
+
+
+def _longest_first(lengths: Int64[np.ndarray, " all"], rows: Int64[np.ndarray, " rows"]) -> Int64[np.ndarray, " rows"]:
+    return rows[np.argsort(-lengths[rows], kind="stable")]
+
+
+def _cut(rows: Int64[np.ndarray, " rows"], size: int) -> list[Int64[np.ndarray, " part"]]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
