@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sparsebert.model import sparsify as sparsify
     from sparsebert.model import unsparsify as unsparsify
     from sparsebert.patterns import Pattern as Pattern
+    from sparsebert.training.comparison import compare as compare
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ _HOMES = {
         "unsparsify",
     ],
     "sparsebert.patterns": ["Pattern"],
+    "sparsebert.training.comparison": ["compare"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = ["gates", "patterns"]

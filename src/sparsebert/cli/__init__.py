@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from sparsebert.cli.adapt import adapt
 from sparsebert.cli.bench import bench
+from sparsebert.cli.compare import compare
 from sparsebert.cli.demo import demo
 from sparsebert.cli.finetune import finetune
 from sparsebert.cli.importance import importance
@@ -34,6 +36,8 @@ app.command()(pattern)
 app.command()(prepare)
 app.command()(importance)
 app.command()(search)
+app.command()(adapt)
+app.command()(compare)
 app.command()(prune)
 app.command()(pretrain)
 app.command()(finetune)

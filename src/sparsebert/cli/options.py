@@ -98,6 +98,30 @@ def command_line(command: str, run: Any, options: Mapping[str, str]) -> str:
     return " ".join(words) + " --out RUN"
 
 
+def chosen_under_pattern(
+    command: Callable[..., Any], run: Any, context: Context, pattern: str | None, pairs: list[str] | None
+) -> dict[str, Any]:
+    """The settings that were given, by name; with --pattern a builder's name, also those of the builder."""
+    from sparsebert.runs.under_pattern import PATTERN
+
+    is_built = pattern is not None and not Path(pattern).is_file()
+    for pair in pairs or []:
+        if pair.startswith(PATTERN) and not is_built:
+            raise ConfigError(f"--set was given {pair!r}, but --pattern names no builder that it could apply to")
+    known = run.known()
+    of_builder = builder_arguments(str(pattern), PATTERN) if is_built else {}
+    flags = options_of(command, num_steps="--steps")
+    return settings_given(context, known) | read_settings(pairs, known | of_builder, flags)
+
+
+def comparison_table(run: Path) -> str:
+    """What a finished run kept of the dense model, as a table."""
+    from sparsebert.files import read_json
+    from sparsebert.training.comparison import Comparison
+
+    return str(Comparison.from_json(read_json(run / "comparison.json")))
+
+
 def say_what_happens() -> None:
     """What the library has to say (positions were extended, a head is new) goes to the terminal, of one rank."""
     from sparsebert.training.launch import is_main

@@ -56,7 +56,9 @@ def pretrain(
 
     sparsebert pretrain --recipe paper --dry-run --device-flops 5e13 --devices 8
     """
-    chosen = _chosen(context, pattern, set_)
+    from sparsebert.runs import PretrainRun
+
+    chosen = options.chosen_under_pattern(pretrain, PretrainRun, context, pattern, set_)
     run = _run(chosen, recipe)
     if dry_run:
         typer.echo("\n".join(_description(run, device_flops, devices or 1)))
@@ -66,20 +68,6 @@ def pretrain(
         if value is not None:
             raise ConfigError(f"{name} was given without --dry-run; it is for the estimate alone, so leave it out")
     _train(run, out)
-
-
-def _chosen(context: typer.Context, pattern: str | None, pairs: list[str] | None) -> dict[str, Any]:
-    """The settings that were given, by name; with --pattern a builder's name, also those of the builder."""
-    from sparsebert.runs.pretrain import PATTERN, PretrainRun
-
-    is_built = pattern is not None and not Path(pattern).is_file()
-    for pair in pairs or []:
-        if pair.startswith(PATTERN) and not is_built:
-            raise ConfigError(f"--set was given {pair!r}, but --pattern names no builder that it could apply to")
-    known = PretrainRun.known()
-    of_builder = options.builder_arguments(str(pattern), PATTERN) if is_built else {}
-    flags = options.options_of(pretrain, num_steps="--steps")
-    return options.settings_given(context, known) | options.read_settings(pairs, known | of_builder, flags)
 
 
 def _run(chosen: dict[str, Any], recipe: str | None) -> "PretrainRun":

@@ -26,7 +26,25 @@ def search(
     kind: Annotated[
         str, typer.Option(help="structured: lines |i - j| a head, usable at any length. unstructured: single entries.")
     ] = "structured",
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="distill: agree with the dense model. mlm: predict corrupted words, as the paper does.",
+            show_default="distill; mlm for scratch:*",
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(help="frozen or trained beside the gate.", show_default="frozen with distill, trained with mlm"),
+    ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(help="own: a pattern a layer. shared: one for all.", show_default="own with distill"),
+    ] = None,
     sparsity: Annotated[float | None, typer.Option(help="Target, reached by dual ascent on the penalty.")] = None,
+    keys: Annotated[
+        float | None, typer.Option(help="Target instead: mean number of keys a query, whatever the length.")
+    ] = None,
     penalty: Annotated[float | None, typer.Option(help="Lambda of the paper instead of a target.")] = None,
     length: Annotated[
         int | None,
@@ -46,15 +64,21 @@ def search(
 ) -> None:
     """Learn which entries to keep (the paper's Algorithm 1), and freeze them into a pattern.
 
+    On text a trained model teaches itself: the gate learns which entries its states need, its weights stay as they
+    are, and the pattern serves the published model. With --objective mlm both learn from corrupted text, as in the
+    paper; with --task from a task's own rows.
+
     Ends with pattern.safetensors, the model under it, a grid of all heads (pattern.png) and the path of the sparsity
     (sparsity.png). The same command on the same folder resumes.
 
     Examples:
 
-    sparsebert search --model minilm --corpus corpus --sparsity 0.93 --steps 240 --out found
+    sparsebert search --model minilm --corpus corpus --sparsity 0.9 --steps 240 --out found
 
-    torchrun --nproc-per-node 2 -m sparsebert search --model minilm --corpus corpus --kind unstructured
-    --penalty 1e-3 --steps 600 --out found
+    sparsebert search --model minilm --corpus corpus --keys 32 --steps 240 --batch-size 8 --out found-for-long
+
+    torchrun --nproc-per-node 2 -m sparsebert search --model minilm --corpus corpus --objective mlm
+    --kind unstructured --penalty 1e-3 --steps 600 --out found
 
     sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
     """
@@ -80,11 +104,14 @@ def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: li
     found = options.make(run, out, "search")
     if found is not None:
         typer.echo(_words(out, found))
+        if (out / "comparison.json").is_file():
+            typer.echo(options.comparison_table(out))
 
 
 def _words(out: Path, fields: Mapping[str, Any]) -> str:
     scored = fields["metric"] if fields["task"] == "search" else f"{fields['task']} {fields['metric']}"
-    score = f"held-out MLM loss {fields['score']:.4f}" if scored == "mlm_loss" else f"{scored} {fields['score']:.2f}"
+    exact = {"mlm_loss": "held-out MLM loss", "embedding_distance": "held-out embedding distance"}
+    score = f"{exact[scored]} {fields['score']:.4f}" if scored in exact else f"{scored} {fields['score']:.2f}"
     return (
         f"{out}: {fields['sparsity']:.2%} sparse, {score} under the pattern; "
         f"{fields['heads_with_diagonal']:.0%} of heads keep the diagonal, {fields['heads_with_neighbours']:.0%} keep ±1"

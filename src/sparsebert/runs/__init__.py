@@ -3,6 +3,7 @@
 settings by name -> RunSettings (frozen, typed) -> prepare(): objective and loop -> fit() -> run folder -> figures
 """
 
+from sparsebert.runs.adapt import AdaptRun
 from sparsebert.runs.finetune import FinetuneRun
 from sparsebert.runs.pretrain import PretrainRun
 from sparsebert.runs.prune import PruneRun
@@ -11,6 +12,7 @@ from sparsebert.runs.task_gate import TaskSearchRun
 from sparsebert.runs.text_gate import ImportanceRun, SearchRun
 
 __all__ = [
+    "AdaptRun",
     "FinetuneRun",
     "ImportanceRun",
     "Prepared",

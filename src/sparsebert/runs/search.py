@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from sparsebert import gates
 from sparsebert.errors import ConfigError, FileError
@@ -14,7 +14,7 @@ from sparsebert.gates.settings import refuse_unused
 from sparsebert.patterns import Anchor, Pattern
 from sparsebert.patterns.figures import head_grid, save_figure
 from sparsebert.runs.run import RunSettings
-from sparsebert.settings import InnerShare, NotNegative, Share
+from sparsebert.settings import InnerShare, NotNegative, Range, Share
 from sparsebert.training import FitConfig, Objective
 from sparsebert.training.figures import sparsity_figure
 from sparsebert.training.gated import Frozen, Gated
@@ -26,6 +26,7 @@ class Search(RunSettings):
 
     kind: Literal["structured", "unstructured"] = "structured"  # lines |i - j| a head, or single entries
     sparsity: InnerShare | None = None  # target
+    keys: Annotated[float, Range(1)] | None = None  # target instead: the mean number of keys a query, border included
     penalty: NotNegative = 0.0  # lambda of the paper
     preset: str = "default"
     levels: Literal[1, 2] = 1  # 2: alpha on batches of its own (first-order DARTS)
@@ -40,18 +41,40 @@ class Search(RunSettings):
         super().__post_init__()
         preset(self.preset, **self.gate)
         refuse_unused(self.kind, self.gate)
-        if self.sparsity is None and not self.penalty:
+        given = {"a sparsity": self.sparsity, "keys": self.keys, "a penalty": self.penalty or None}
+        aims = [name for name, value in given.items() if value is not None]
+        if not aims:
             raise ConfigError("neither a sparsity nor a penalty is given; without either nothing would be dropped")
-        if self.sparsity is not None and self.penalty:
-            raise ConfigError("both a sparsity and a penalty are given; a target sets the penalty, so leave one out")
+        if len(aims) > 1:
+            raise ConfigError(
+                f"both {aims[0]} and {aims[1]} are given; each sets how much is dropped, so leave one out"
+            )
 
-    def new_gate(self, length: int, heads: int, *, steps: int, seed: int, anchor: Anchor) -> Gate:
-        aim: dict[str, Any] = {"sparsity": self.sparsity, "penalty": self.penalty, "settings": self.preset}
-        return gates.KINDS[self.kind](length, heads, steps=steps, seed=seed, anchor=anchor, **aim, **self.gate)
+    def target(self, length: int) -> float | None:
+        """The sparsity that is aimed at; None: wherever the penalty leads."""
+        if self.keys is None:
+            return self.sparsity
+        if self.keys >= length:
+            raise ConfigError(f"keys is {self.keys:g} but rows have {length} tokens; choose fewer keys, or longer rows")
+        return 1.0 - self.keys / length
 
-    def searching(self, inner: Objective, gate: Gate, seed: int, second: Objective | None) -> Frozen:
-        assured = 0.5 if self.assured is None else self.assured
-        return Frozen(Gated(inner, gate, seed=seed, second=second), diagonal=self.diagonal, assured=assured)
+    def new_gate(self, length: int, heads: int, *, steps: int, seed: int, anchor: Anchor, layers: int = 1) -> Gate:
+        aim: dict[str, Any] = {"sparsity": self.target(length), "penalty": self.penalty, "settings": self.gate_preset}
+        sizes: dict[str, Any] = {"steps": steps, "seed": seed, "anchor": anchor, "layers": layers}
+        return gates.KINDS[self.kind](length, heads, **sizes, **aim, **self.gate)
+
+    @property
+    def gate_preset(self) -> str:
+        """The preset that this search means by its name of it."""
+        return self.preset
+
+    def searching(
+        self, inner: Objective, gate: Gate, seed: int, second: Objective | None, *, ranked: bool = False
+    ) -> Frozen:
+        """ranked: the pattern carries the order of its units; heads then compete freely, unless they are assured."""
+        assured = (0.0 if ranked else 0.5) if self.assured is None else self.assured
+        gated = Gated(inner, gate, seed=seed, second=second)
+        return Frozen(gated, diagonal=self.diagonal, assured=assured, ranked=ranked and self.diagonal == "learned")
 
     def draw(self, out: Path) -> None:
         """All heads of the pattern, and the path of the sparsity."""

@@ -1,5 +1,6 @@
 """What runs on text share: a model, a corpus, sizes, and the pre-training objective they make."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -54,14 +55,14 @@ class TextRun(TextSizes, RunSettings):
         chosen = {"micro_batches": parts, "warmup_steps": self.steps // self.WARMUP, **self.fit}
         return FitConfig(**{**chosen, "num_steps": self.steps, "seed": self.seed})
 
-    def objective(self, store: TokenStore, heads: int) -> Objective:
-        """What is trained, by way of pretraining()."""
+    def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
+        """What is trained. shape: of the model, as in its configuration."""
         raise NotImplementedError
 
     def prepare(self, out: Path) -> Prepared:
         store, shape, config = self.store(), self.model_shape(), self.fit_config()
         check_batch(shape, config, self.batch_size, self.length)
-        objective = self.objective(store, int(shape["num_attention_heads"]))
+        objective = self.build(store, shape)
         return Prepared(objective, config, self.settings(store, objective))
 
     def settings(self, store: TokenStore, objective: Objective) -> dict[str, Any]:

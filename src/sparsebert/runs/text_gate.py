@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from sparsebert import gates
 from sparsebert.errors import ConfigError
@@ -13,6 +13,7 @@ from sparsebert.importance.figures import importance_figure
 from sparsebert.importance.saved import load_importance
 from sparsebert.patterns import Anchor
 from sparsebert.patterns.figures import save_figure
+from sparsebert.runs.distilled import DistilledRun
 from sparsebert.runs.search import Search
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import ShareBelowOne
@@ -21,7 +22,9 @@ from sparsebert.training import FitConfig, Objective
 from sparsebert.training.gated import Gated
 from sparsebert.training.importance import LearnedImportance, TrainedAttention
 from sparsebert.training.recorded import Recorded
+from sparsebert.training.starting_points import shape_of
 
+_LONGEST = 512  # tokens of a row where keys a query are the budget
 _TITLES = {"soft": "learned importance P", "attention": "trained attention maps"}
 
 
@@ -46,7 +49,8 @@ class ImportanceRun(TextRun):
         if self.kind == "attention" and given:
             raise ConfigError(f"{given[0]} is given, but attention maps need no gate; leave it out")
 
-    def objective(self, store: TokenStore, heads: int) -> Objective:
+    def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
+        heads = int(shape["num_attention_heads"])
         if self.kind == "attention":
             return TrainedAttention(self.pretraining(store), seed=self.seed)
         gate = gates.Soft(self.length, heads, steps=self.steps, seed=self.seed, anchor=self.anchor, **self.gate)
@@ -64,22 +68,70 @@ class ImportanceRun(TextRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchRun(Search, TextRun):
+class SearchRun(Search, DistilledRun):
     """A sparse pattern learned on text."""
 
     anchor: Anchor = "position"
+    objective: Literal["distill", "mlm"] | None = None  # None: distill, or mlm for a model that has no weights yet
+    weights: Literal["frozen", "trained"] | None = None  # beside the gate; None: frozen with distill, trained with mlm
+    layers: Literal["own", "shared"] | None = None  # a pattern a layer, or one for all; None: own with distill
 
     RATE, WARMUP = 5e-5, 20  # the weights only follow
 
-    def objective(self, store: TokenStore, heads: int) -> Objective:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.is_distilled:
+            return
+        if self.weights == "frozen":
+            raise ConfigError(
+                "weights are to stay frozen with objective mlm; its new head has to learn, so use distill"
+            )
+        for name in ("teacher", "pooling", "full_rows"):
+            if getattr(self, name) is not None:
+                raise ConfigError(f"{name} is given, but objective mlm has no teacher; leave it out, or use distill")
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        if given.get("keys") is not None and given.get("length") is None:
+            # A budget of keys is for long inputs: it is learned on the longest rows that the model reads by itself.
+            positions = int(shape_of(str(given["model"])).get("max_position_embeddings", _LONGEST))
+            given = {**given, "length": min(positions, _LONGEST)}
+        return super().read(given)
+
+    @property
+    def is_distilled(self) -> bool:
+        return (self.objective or ("mlm" if self.model.startswith("scratch:") else "distill")) == "distill"
+
+    @property
+    def gate_preset(self) -> str:
+        return "distilled" if self.is_distilled and self.preset == "default" else self.preset
+
+    def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
         # The gate comes before the weights: a size it cannot have is found out at once.
-        gate = self.new_gate(self.length, heads, steps=self.steps, seed=self.seed, anchor=self.anchor)
-        first = self.pretraining(store)
-        second = None
-        if self.levels == 2:
-            second = self.on_batches(store, first.model, self.batches(store, self.seed + 1))
-        return Recorded(self.searching(first, gate, self.seed, second), {"task": "search"})
+        own = (self.layers or ("own" if self.is_distilled and not _shares_layers(shape) else "shared")) == "own"
+        layers = int(shape["num_hidden_layers"]) if own else 1
+        heads, sizes = int(shape["num_attention_heads"]), {"steps": self.steps, "seed": self.seed}
+        gate = self.new_gate(self.length, heads, anchor=self.anchor, layers=layers, **sizes)
+        first, second = self._levels(store)
+        # A search by distillation keeps the order of its lines: its pattern file gives any other sparsity, too.
+        search = self.searching(first, gate, self.seed, second, ranked=self.is_distilled)
+        return Recorded(search, {"task": "search"})
+
+    def _levels(self, store: TokenStore) -> tuple[Objective, Objective | None]:
+        """What moves the weights and the gate, and what moves the gate in its place where there are two levels."""
+        if self.is_distilled:
+            first = self.distillation(store, trains_weights=self.weights == "trained")
+            return first, first.on(self.text_parts(store, self.seed + 1)) if self.levels == 2 else None
+        trained = self.pretraining(store)
+        batches = self.batches(store, self.seed + 1)
+        return trained, self.on_batches(store, trained.model, batches) if self.levels == 2 else None
 
     def settings(self, store: TokenStore, objective: Objective) -> dict[str, Any]:
-        # Searches had a head start, of 0, in earlier versions: those still go on.
-        return {"command": "search", **super().settings(store, objective), "head_start": 0.0}
+        # Searches had a head start, of 0, in earlier versions: those still go on. They all were of MLM.
+        learned = {"objective": "distill" if self.is_distilled else None}
+        return {"command": "search", **super().settings(store, objective), "head_start": 0.0, **learned}
+
+
+def _shares_layers(shape: Mapping[str, Any]) -> bool:
+    """ALBERT's layers are one and the same module."""
+    return shape.get("model_type") == "albert"

@@ -75,7 +75,7 @@ def _make_importance(job: Job, folder: Path) -> None:
 
 
 def _make_search(job: Job, folder: Path) -> None:
-    _fit(job, folder, SearchRun.read(_on_text(job, SearchRun)).prepare(folder))
+    _fit(job, folder, SearchRun.read({**_on_text(job, SearchRun), "objective": "mlm"}).prepare(folder))
 
 
 def _on_text(job: Job, kind: type[TextRun]) -> dict[str, Any]:

@@ -1,18 +1,22 @@
 """compare(): how much of a dense model a sparse one keeps, layer by layer and by the length of the input."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor
 
 from sparsebert.batches import PlainBatches, TextBatch
 from sparsebert.errors import ConfigError
+from sparsebert.files import write_atomic
 from sparsebert.model.heads import encoder_inputs, pattern_of
+from sparsebert.model.pooling import Pooling
+from sparsebert.patterns import Pattern
 from sparsebert.text import TokenStore
-from sparsebert.training.fidelity import Pooling, States, Tally, embedding_distances, encoder_states, hidden_errors
+from sparsebert.training.fidelity import States, Tally, embedding_distances, encoder_states, hidden_errors
 
 _ROWS_A_BATCH = 16
 _EDGES = (32, 64, 128, 256, 512, 1024, 2048, 4096)  # tokens: lengths are told apart by doublings
@@ -43,6 +47,10 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        return cls(**{**fields, "lengths": [LengthFigures(**one) for one in fields["lengths"]]})
 
     def __str__(self) -> str:
         lines = [f"{'tokens':>12} {'rows':>6} {'hidden error':>13} {'embedding cosine':>17}"]
@@ -82,36 +90,51 @@ def compare(
 @torch.no_grad()
 def compare_batches(dense: Any, sparse: Any, batches: Iterable[TextBatch], pooling: Pooling = "mean") -> Comparison:
     """The same over given batches."""
-    everything, by_length, agreed = Tally(), [Tally() for _ in range(len(_EDGES) + 1)], []
+    made = Comparer(pooling)
     modes = [(model, model.training) for model in (dense, sparse)]
     try:
         for model, _ in modes:
             model.eval()
         for batch in batches:
-            theirs, ours = _run(dense, batch), _run(sparse, batch)
-            errors, distances = hidden_errors(ours[0], theirs[0]), embedding_distances(ours[0], theirs[0], pooling)
-            everything.add(errors, distances)
-            bands = torch.bucketize(batch.lengths, torch.tensor(_EDGES))
-            for band in sorted(set(bands.tolist())):
-                chosen = bands == band
-                by_length[band].add(errors[:, chosen], distances[chosen])
-            if theirs[1] is not None and ours[1] is not None:
-                agreed.append((theirs[1].argmax(-1) == ours[1].argmax(-1)).double().mean())
+            (theirs, wanted), (ours, answers) = _run(dense, batch), _run(sparse, batch)
+            made.add(ours, theirs, batch.lengths)
+            if wanted is not None and answers is not None:
+                made.agreed.append(float((wanted.argmax(-1) == answers.argmax(-1)).double().mean()))
     finally:
         for model, was_training in modes:
             model.train(was_training)
-    if not everything.rows:
-        raise ConfigError("there are no rows to compare the models on; give at least one")
-    pattern = pattern_of(sparse)
-    return Comparison(
-        sparsity=0.0 if pattern is None else pattern.sparsity,
-        rows=everything.rows,
-        layer_errors=everything.layer_errors,
-        hidden_error=everything.figures()["hidden_error"],
-        embedding_cosine=1.0 - everything.figures()["embedding_distance"],
-        lengths=_length_figures(by_length),
-        head_agreement=float(torch.stack(agreed).mean()) if agreed else None,
-    )
+    return made.result(pattern_of(sparse))
+
+
+class Comparer:
+    """Adds up what two encoders make of batch after batch."""
+
+    def __init__(self, pooling: Pooling) -> None:
+        self.pooling = pooling
+        self.everything, self.by_length = Tally(), [Tally() for _ in range(len(_EDGES) + 1)]
+        self.agreed: list[float] = []
+
+    def add(self, ours: States, theirs: States, lengths: Int64[Tensor, " rows"]) -> None:
+        errors, distances = hidden_errors(ours, theirs), embedding_distances(ours, theirs, self.pooling)
+        self.everything.add(errors, distances)
+        bands = torch.bucketize(lengths.cpu(), torch.tensor(_EDGES))
+        for band in sorted(set(bands.tolist())):
+            chosen = (bands == band).to(errors.device)
+            self.by_length[band].add(errors[:, chosen], distances[chosen])
+
+    def result(self, pattern: Pattern | None) -> Comparison:
+        if not self.everything.rows:
+            raise ConfigError("there are no rows to compare the models on; give at least one")
+        figures = self.everything.figures()
+        return Comparison(
+            sparsity=0.0 if pattern is None else pattern.sparsity,
+            rows=self.everything.rows,
+            layer_errors=self.everything.layer_errors,
+            hidden_error=figures["hidden_error"],
+            embedding_cosine=1.0 - figures["embedding_distance"],
+            lengths=_length_figures(self.by_length),
+            head_agreement=sum(self.agreed) / len(self.agreed) if self.agreed else None,
+        )
 
 
 def _run(model: Any, batch: TextBatch) -> tuple[States, Tensor | None]:
@@ -141,3 +164,32 @@ def _longest(*models: Any) -> int:
     covered = [pattern.length for pattern in patterns if pattern is not None]
     positions = [int(getattr(model.config, "max_position_embeddings", 512)) for model in models]
     return min([512, *covered, *positions])
+
+
+def write_card(folder: Path, comparison: Comparison) -> None:
+    """The model card: how sparse it is, and how near to the dense model on held-out text."""
+    rows = "\n".join(
+        f"| {one.shortest}-{one.longest} | {one.rows} | {one.hidden_error:.4f} | {one.embedding_cosine:.4f} |"
+        for one in comparison.lengths
+    )
+    text = f"""---
+library_name: transformers
+tags: [sparsebert, sparse-attention, feature-extraction]
+---
+# An encoder under a sparse attention pattern
+
+- Sparsity of attention: {100 * comparison.sparsity:.2f} %
+- Cosine of its embeddings to the dense model's, held-out text: {comparison.embedding_cosine:.4f}
+
+| tokens | rows | relative error of hidden states | cosine of embeddings |
+|---|---|---|---|
+{rows}
+
+## Use
+```python
+import sparsebert
+from transformers import AutoModel
+model = AutoModel.from_pretrained("THIS_FOLDER")
+```
+"""
+    write_atomic(folder / "README.md", text.encode())

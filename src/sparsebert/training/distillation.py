@@ -6,23 +6,21 @@ two embeddings of a text.
 """
 
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from tokenizers import Tokenizer
 
 from sparsebert.batches import TextBatch
 from sparsebert.errors import ConfigError
+from sparsebert.files import write_json
 from sparsebert.model.heads import encoder_inputs, pattern_of
+from sparsebert.model.pooling import Pooling
 from sparsebert.model.saving import save_trained
-from sparsebert.training.fidelity import (
-    Pooling,
-    States,
-    Tally,
-    embedding_distances,
-    encoder_states,
-    hidden_errors,
-)
+from sparsebert.training.comparison import Comparer, write_card
+from sparsebert.training.fidelity import States, embedding_distances, encoder_states, hidden_errors
 from sparsebert.training.objective import Losses, Objective
 from sparsebert.training.schedules import weight_groups
 from sparsebert.training.teacher import Teacher
@@ -64,6 +62,12 @@ class DistillationObjective(Objective):
         self.tokenizer = tokenizer
         self._parts: dict[int, TextSource] = {}
 
+    def on(self, batches: TextParts) -> "DistillationObjective":
+        """The same student and teacher on other training rows."""
+        other = copy(self)
+        other.batches, other._parts = batches, {}
+        return other
+
     def forward(self, step: int, micro: int) -> Losses:
         batch = self._source(micro).batch(step)
         student, teacher = self.states(batch)
@@ -88,15 +92,19 @@ class DistillationObjective(Objective):
 
     def evaluate(self, step: int) -> dict[str, float]:
         """The same two figures on held-out text."""
-        tally = Tally()
+        return self._compared().everything.figures()
+
+    def _compared(self) -> Comparer:
+        made = Comparer(self.pooling)
         for number in range(self.num_held_out):
-            student, teacher = self.states(self.held_out.batch(number))
-            tally.add(hidden_errors(student, teacher), embedding_distances(student, teacher, self.pooling))
-        return tally.figures()
+            batch = self.held_out.batch(number)
+            made.add(*self.states(batch), batch.lengths)
+        return made
 
     def finish(self, folder: Path) -> dict[str, Any]:
-        """Save the model, its pattern and its tokenizer; the score is the held-out embedding distance."""
-        save_trained(self.model, folder, self.tokenizer)
-        pattern = pattern_of(self.model)
-        sparsity = 0.0 if pattern is None else pattern.sparsity
-        return {"task": "distillation", "metric": "embedding_distance", "sparsity": sparsity}
+        """Save the model, its pattern, its tokenizer and what it kept; the score is the held-out embedding distance."""
+        with torch.no_grad():
+            comparison = self._compared().result(pattern_of(self.model))
+        write_json(folder / "comparison.json", comparison.as_json())
+        save_trained(self.model, folder, self.tokenizer, more=lambda part: write_card(part, comparison))
+        return {"task": "distillation", "metric": "embedding_distance", "sparsity": comparison.sparsity}

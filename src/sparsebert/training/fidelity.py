@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-Pooling = Literal["mean", "cls"]
+from sparsebert.model.pooling import Pooling
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Learning a gate beside the weights (Algorithm 1), whatever the loss: on one level or two, and how it ends."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sparsebert import gates
-from sparsebert.gates import Diagonal, Gate
+from sparsebert.gates import Diagonal, Gate, Structured
 from sparsebert.model import attach, detach, running
 from sparsebert.model.heads import give_pattern
 from sparsebert.patterns import Pattern
@@ -79,15 +80,23 @@ class Frozen(Wrapper):
 
     inner: Gated
 
-    def __init__(self, inner: Gated, *, diagonal: Diagonal = "learned", assured: float = 0.5) -> None:
+    def __init__(
+        self,
+        inner: Gated,
+        *,
+        diagonal: Diagonal = "learned",
+        assured: float = 0.5,
+        ranked: bool = False,  # the pattern of a structured gate carries the order of its units
+    ) -> None:
         super().__init__(inner)
-        self.diagonal, self.assured = diagonal, assured
+        self.diagonal, self.assured, self.ranked = diagonal, assured, ranked
 
     def pattern(self) -> Pattern:
         gate = self.inner.gate
         # The draw of the last step, named by what a checkpoint holds: a resumed run freezes the same one.
         gate.drawn_at = (self.inner.seed, max(int(gate.step) - 1, 0), 0)
-        return gate.freeze(gate.sparsity, diagonal=self.diagonal, assured=self.assured)
+        pattern = gate.freeze(gate.sparsity, diagonal=self.diagonal, assured=self.assured)
+        return replace(pattern, ranking=gate.ranking()) if self.ranked and isinstance(gate, Structured) else pattern
 
     def evaluate(self, step: int) -> dict[str, float]:
         pattern = self.pattern()

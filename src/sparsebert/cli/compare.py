@@ -1,0 +1,41 @@
+"""`sparsebert compare`: how much of a dense model a sparse one keeps."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sparsebert.cli import options
+
+
+def compare(
+    dense: Annotated[str, typer.Argument(help="A model: minilm, a folder or a run folder, a hub id.")],
+    sparse: Annotated[str, typer.Argument(help="The model that is held against it.")],
+    corpus: options.Corpus[Path],
+    pattern: Annotated[
+        str | None, typer.Option(help="Run SPARSE under this pattern: a file, or a name such as star.")
+    ] = None,
+    rows: Annotated[int, typer.Option(help="Held-out rows to compare on, of many lengths.", min=1)] = 256,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens of the longest rows.", show_default="what both models take", min=8)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the rows.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> None:
+    """Run two models over the same held-out text: the error of hidden states layer by layer, the cosine of embeddings.
+
+    Examples:
+
+    sparsebert compare minilm adapted --corpus corpus
+
+    sparsebert compare minilm minilm --pattern star --corpus corpus --json
+    """
+    from sparsebert.runs.comparing import compare_sources
+
+    made = compare_sources(dense, sparse, corpus, pattern=pattern, rows=rows, length=length, seed=seed)
+    if as_json:
+        typer.echo(json.dumps(made.as_json(), indent=2))
+    else:
+        typer.echo(f"{sparse}: {made.sparsity:.2%} sparse, held against {dense}")
+        typer.echo(str(made))

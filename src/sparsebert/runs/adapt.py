@@ -1,0 +1,35 @@
+"""Adapting: a model's weights learn to live under a pattern, with the dense model as their teacher."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sparsebert.errors import ConfigError
+from sparsebert.model.heads import give_pattern, pattern_of
+from sparsebert.runs.distilled import DistilledRun
+from sparsebert.runs.under_pattern import UnderPattern
+from sparsebert.text import TokenStore
+from sparsebert.training import Objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptRun(UnderPattern, DistilledRun):
+    """Distillation on plain text: no labels, no new head."""
+
+    RATE = 2e-4
+
+    def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
+        # The pattern comes before the weights: one that cannot be is found out at once.
+        pattern = self.found_pattern(int(shape["num_attention_heads"]))
+        objective = self.distillation(store, trains_weights=True)
+        own = pattern_of(objective.model)
+        if pattern is None and own is None:
+            raise ConfigError(f"no pattern is given and {self.model} has none of its own; there is nothing to adapt to")
+        if pattern is None and own is not None and own.length < self.length:
+            pattern = own.at(self.length)
+        if pattern is not None:
+            give_pattern(objective.model, pattern)
+        return objective
+
+    def settings(self, store: TokenStore, objective: Objective) -> dict[str, Any]:
+        return {**super().settings(store, objective), "command": "adapt"}

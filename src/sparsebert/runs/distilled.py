@@ -1,0 +1,77 @@
+"""What runs share that learn from the dense model itself: the teacher, the student, the rows they both read."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparsebert.batches import PlainBatches
+from sparsebert.batches.plain import FULL
+from sparsebert.errors import ConfigError
+from sparsebert.files import read_json
+from sparsebert.model import extend_positions, load_model, unsparsify
+from sparsebert.model.pooling import Pooling, pooling_of
+from sparsebert.runs.text import TextRun
+from sparsebert.settings import Share
+from sparsebert.text import TokenStore
+from sparsebert.training.distillation import DistillationObjective, TextParts, TextSource
+from sparsebert.training.starting_points import require_own_vocabulary, source_of
+from sparsebert.training.teacher import Teacher
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistilledRun(TextRun):
+    """A model under a pattern or a gate that learns to make the states of the dense one."""
+
+    teacher: str | None = None  # a model; None: what the student's weights began as, dense
+    pooling: Pooling | None = None  # of an embedding; None: as the model's folder says, or the mean
+    full_rows: Share | None = None  # of a batch; the others are shorter, or pairs; None: a little over half
+
+    def distillation(self, store: TokenStore, *, trains_weights: bool) -> DistillationObjective:
+        if self.model.startswith("scratch:"):
+            raise ConfigError(f"{self.model} has no weights to learn from; train it with MLM, or name a trained model")
+        student = self.student(store)
+        taught = teacher_of(self.model) if self.teacher is None else self.teacher
+        teacher = unsparsify(load_model(source_of(taught), "none"))
+        held_out_seed = self.seed if self.held_out_seed is None else self.held_out_seed
+        return DistillationObjective(
+            student,
+            Teacher(teacher, window=int(teacher.config.max_position_embeddings)),
+            self.text_parts(store, self.seed),
+            PlainBatches(store, split="held_out", seed=held_out_seed, **self.row_sizes()),
+            pooling=self.pooling or pooling_of(source_of(self.model)),
+            trains_weights=trains_weights,
+            num_held_out=self.num_held_out,
+            learning_rate=self.RATE if self.learning_rate is None else self.learning_rate,
+            weight_decay=self.weight_decay,
+            tokenizer=store.tokenizer(),
+        )
+
+    def student(self, store: TokenStore) -> Any:
+        """The encoder alone: no head is needed, and none is trained."""
+        require_own_vocabulary(self.model, store)
+        # Dropout would be one more difference from the teacher that nobody is to learn.
+        dropout = 0.0 if self.dropout is None else self.dropout
+        student = load_model(source_of(self.model), "none", seed=self.seed, dropout=dropout)
+        if self.length > student.config.max_position_embeddings:
+            extend_positions(student, self.length)
+        return student
+
+    def text_parts(self, store: TokenStore, seed: int) -> TextParts:
+        """The training rows, in as many parts as a step has."""
+
+        def part_of(part: int, parts: int) -> TextSource:
+            return PlainBatches(store, seed=seed, rank=part, ranks=parts, **self.row_sizes())
+
+        return part_of
+
+    def row_sizes(self) -> dict[str, Any]:
+        return {**self.batch_sizes(), "full": FULL if self.full_rows is None else self.full_rows}
+
+
+def teacher_of(model: str) -> str:
+    """Who taught a model that was distilled before, however often; else the model itself."""
+    about = Path(model) / "run.json"
+    settings = read_json(about).get("settings", {}) if about.is_file() else {}
+    if "full_rows" not in settings or not isinstance(settings.get("model"), str):
+        return model
+    return str(settings["teacher"] or teacher_of(settings["model"]))
