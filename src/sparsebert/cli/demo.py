@@ -51,7 +51,7 @@ def demo(
     # Both runs are described before the first begins: the second must not fail after minutes of the first.
     learning = ImportanceRun(model=model, steps=importance_steps, **common)
     start = str(out / "importance" / "model")
-    searching = SearchRun(model=start, steps=search_steps, sparsity=sparsity, **common)
+    searching = SearchRun(model=start, steps=search_steps, sparsity=sparsity, objective="mlm", **common)
     Structured(length, 1, sparsity=sparsity)  # refuses a sparsity that its border leaves no room for
     typer.echo("1/3 text: the documentation that comes with Python, as tokens")
     prepare_corpus(["builtin:python-docs"], out / "corpus", model="minilm" if model.startswith("scratch:") else model)
