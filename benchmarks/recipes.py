@@ -67,7 +67,12 @@ def main() -> None:
     searched: dict[str, Pattern] = {}
     for name, recipe in RECIPES.items():
         run = SearchRun(
-            model=str(asked.out / "base" / "model"), steps=asked.steps, sparsity=asked.sparsity, objective="mlm", **common, **recipe
+            model=str(asked.out / "base" / "model"),
+            steps=asked.steps,
+            sparsity=asked.sparsity,
+            objective="mlm",
+            **common,
+            **recipe,
         )
         folder = asked.out / name.replace(",", "").replace(" ", "-").replace("'", "")
         run.make(folder, for_this_terminal(name))

@@ -51,8 +51,9 @@ def adapt(
 
     sparsebert adapt --model found-for-long --corpus corpus --length 4096 --batch-size 2 --steps 300 --out long
     """
+    from sparsebert.progress import for_this_terminal
     from sparsebert.runs import AdaptRun
-    from sparsebert.training import for_this_terminal, is_main
+    from sparsebert.training import is_main
 
     chosen = options.chosen_under_pattern(adapt, AdaptRun, context, pattern, set_)
     options.require_folder(out)
