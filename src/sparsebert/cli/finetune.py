@@ -44,6 +44,9 @@ def finetune(
     max_rows: Annotated[int | None, typer.Option(help="Train on so many rows, drawn by a seed of their own.")] = None,
     max_dev_rows: Annotated[int | None, typer.Option(help="Score on so many dev rows.")] = None,
     anchor: Annotated[str, typer.Option(help=_ANCHOR)] = "auto",
+    teacher: Annotated[
+        str | None, typer.Option(help="A dense run of the same task: its answers and states are learned too.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the new head, the order of rows, and dropout.")] = 0,
     seeds: Annotated[
         int, typer.Option(help="Run so many seeds, from --seed on; mean, deviation, 95 % interval.", min=1)

@@ -41,6 +41,10 @@ def search(
         str | None,
         typer.Option(help="own: a pattern a layer. shared: one for all.", show_default="own with distill"),
     ] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(help="A dense model to agree with; with --task a run of that task.", show_default="the model"),
+    ] = None,
     sparsity: Annotated[float | None, typer.Option(help="Target, reached by dual ascent on the penalty.")] = None,
     keys: Annotated[
         float | None, typer.Option(help="Target instead: mean number of keys a query, whatever the length.")
@@ -88,6 +92,8 @@ def search(
         raise ConfigError("--data was given without --task; a search on a corpus reads no task files, so leave it out")
     if task is None and steps is None:
         raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
+    if task is not None and (objective or weights):
+        raise ConfigError("--objective and --weights are for a search on a corpus; with --task leave them out")
     on_task = {} if task is None else {"data": data or "builtin:tasks", "num_steps": steps}
     _learn(context, out, on_task, set_)
 

@@ -8,17 +8,21 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from tokenizers import Tokenizer
+
 from sparsebert.errors import ConfigError
+from sparsebert.model import unsparsify
 from sparsebert.model.heads import give_pattern, pattern_of
 from sparsebert.patterns import Pattern
 from sparsebert.runs.run import Prepared, RunSettings
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.encoding.encoded_rows import make_items
-from sparsebert.tasks.folder import TaskFolder
+from sparsebert.tasks.folder import TaskFolder, model_folder_of, open_settings
 from sparsebert.tasks.loading import data_folder, load_rows, load_task_model, task_hash, tokenizer_for
 from sparsebert.tasks.objective import TaskObjective
-from sparsebert.tasks.table import find_task
+from sparsebert.tasks.table import Task, find_task
 from sparsebert.tasks.task_pattern import pattern_for
+from sparsebert.tasks.teacher import TaskTeacher
 from sparsebert.text import vocabulary_hash
 from sparsebert.training import FitConfig, Objective
 from sparsebert.training.starting_points import shape_of, source_of
@@ -44,7 +48,7 @@ class TaskRun(FinetuneConfig, RunSettings):
                 raise ConfigError(f"{one} and {other} are both given; {other} would replace {one}, so leave one out")
         return super().read({name: value for name, value in given.items() if value is not None})
 
-    def objective(self, tuned: TaskObjective, heads: int, steps: int) -> Objective:
+    def objective(self, tuned: TaskObjective, steps: int) -> Objective:
         """What is trained, around the task's own loss."""
         raise NotImplementedError
 
@@ -69,19 +73,21 @@ class TaskRun(FinetuneConfig, RunSettings):
         if fitted is not None:
             give_pattern(model, fitted)
         length, stride = int(self.length or 0), int(self.stride or 0)
+        items = make_items(task, train, tokenizer, length, stride)
         tuned = TaskObjective(
             model,
             task,
-            make_items(task, train, tokenizer, length, stride),
+            items,
             {section: make_items(task, rows, tokenizer, length, stride) for section, rows in dev.items()},
             folder=TaskFolder(task, tokenizer, length, stride, self.command) if self.saves_model else None,
             batch_size=int(self.batch_size or 0),
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             seed=self.seed,
+            teacher=self.task_teacher(task, tokenizer, items.each),
         )
         config = self.fit_config(tuned.steps_per_epoch)
-        objective = self.objective(tuned, int(model.config.num_attention_heads), config.num_steps)
+        objective = self.objective(tuned, config.num_steps)
         settings = {one.name: getattr(self, one.name) for one in fields(FinetuneConfig) if one.name != "seed"} | {
             "data_sha256": task_hash(task, data),
             "vocabulary": vocabulary_hash(tokenizer),
@@ -90,6 +96,19 @@ class TaskRun(FinetuneConfig, RunSettings):
             "dev_rows": {section or "dev": len(rows) for section, rows in dev.items()},
         }
         return Prepared(objective, config, settings)
+
+    def task_teacher(self, task: Task, tokenizer: Tokenizer, each: int) -> TaskTeacher | None:
+        """The dense model of the task that is asked for."""
+        if self.teacher is None:
+            return None
+        settings = open_settings(self.teacher)
+        if (settings.task, settings.vocabulary) != (task.name, vocabulary_hash(tokenizer)):
+            raise ConfigError(
+                f"teacher {self.teacher} was fine-tuned on {settings.task}; expected a dense model fine-tuned on "
+                f"{task.name} with the vocabulary of {self.model}"
+            )
+        model = load_task_model(str(model_folder_of(self.teacher)), task, tokenizer, self.seed)
+        return TaskTeacher(unsparsify(model), task.kind, each)
 
     def fitting(self, heads: int) -> dict[str, Any]:
         """What a pattern has to fit."""
@@ -123,7 +142,7 @@ class FinetuneRun(TaskRun):
     def own_pattern(self, heads: int) -> Pattern | None:
         return pattern_for(self.pattern, **self.fitting(heads))
 
-    def objective(self, tuned: TaskObjective, heads: int, steps: int) -> Objective:
+    def objective(self, tuned: TaskObjective, steps: int) -> Objective:
         return tuned
 
 

@@ -33,6 +33,7 @@ class Search(RunSettings):
     diagonal: Diagonal = "learned"  # when the gate is frozen
     assured: Share | None = None  # when it is frozen to a sparsity: what every head keeps of an even share; None: half
     gate: dict[str, Any] = field(default_factory=dict)  # settings that differ from the preset
+    layers: Literal["own", "shared"] | None = None  # a pattern a layer, or one for all; None: what suits the loss
 
     PARTS: ClassVar[Mapping[str, type]] = {"gate": Settings, "fit": FitConfig}
     FIGURES = ("pattern.png", "sparsity.png")
@@ -58,15 +59,21 @@ class Search(RunSettings):
             raise ConfigError(f"keys is {self.keys:g} but rows have {length} tokens; choose fewer keys, or longer rows")
         return 1.0 - self.keys / length
 
-    def new_gate(self, length: int, heads: int, *, steps: int, seed: int, anchor: Anchor, layers: int = 1) -> Gate:
+    def new_gate(self, length: int, shape: Mapping[str, Any], *, steps: int, seed: int, anchor: Anchor) -> Gate:
+        """shape: of the model, as in its configuration."""
+        heads, own = int(shape["num_attention_heads"]), (self.layers or self.usual_layers(shape)) == "own"
         aim: dict[str, Any] = {"sparsity": self.target(length), "penalty": self.penalty, "settings": self.gate_preset}
-        sizes: dict[str, Any] = {"steps": steps, "seed": seed, "anchor": anchor, "layers": layers}
-        return gates.KINDS[self.kind](length, heads, **sizes, **aim, **self.gate)
+        sizes = {"steps": steps, "seed": seed, "layers": int(shape["num_hidden_layers"]) if own else 1}
+        return gates.KINDS[self.kind](length, heads, anchor=anchor, **sizes, **aim, **self.gate)
 
     @property
     def gate_preset(self) -> str:
         """The preset that this search means by its name of it."""
         return self.preset
+
+    def usual_layers(self, shape: Mapping[str, Any]) -> Literal["own", "shared"]:
+        """Whether layers have patterns of their own where no one says so."""
+        return "shared"
 
     def searching(
         self, inner: Objective, gate: Gate, seed: int, second: Objective | None, *, ranked: bool = False

@@ -23,12 +23,15 @@ class TaskSearchRun(Search, TaskRun):
     def gate_settings(self) -> dict[str, Any]:
         names = ("kind", "sparsity", "penalty", "preset", "levels", "diagonal")
         gate = {**{name: getattr(self, name) for name in names}, "changes": self.gate}
+        # Later settings, where they are used: runs of earlier versions still go on.
+        gate |= {name: getattr(self, name) for name in ("keys", "layers") if getattr(self, name) is not None}
         # Earlier versions drew a sample a micro-batch: their unfinished runs cannot go on, and this says why.
         return {"command": "search", "gate": gate, "a_sample": "every step"}
 
-    def objective(self, tuned: TaskObjective, heads: int, steps: int) -> Objective:
+    def objective(self, tuned: TaskObjective, steps: int) -> Objective:
         # Inputs of tasks are short: the border follows the true last token unless the paper's reading is asked for.
         anchor: Anchor = "position" if self.anchor == "position" else "token"
-        gate = self.new_gate(int(self.length or 0), heads, steps=steps, seed=self.seed, anchor=anchor)
+        shape = tuned.model.config.to_dict()
+        gate = self.new_gate(int(self.length or 0), shape, steps=steps, seed=self.seed, anchor=anchor)
         second = tuned.reordered(self.seed + 1) if self.levels == 2 else None
         return self.searching(tuned, gate, self.seed, second)

@@ -74,7 +74,6 @@ class SearchRun(Search, DistilledRun):
     anchor: Anchor = "position"
     objective: Literal["distill", "mlm"] | None = None  # None: distill, or mlm for a model that has no weights yet
     weights: Literal["frozen", "trained"] | None = None  # beside the gate; None: frozen with distill, trained with mlm
-    layers: Literal["own", "shared"] | None = None  # a pattern a layer, or one for all; None: own with distill
 
     RATE, WARMUP = 5e-5, 20  # the weights only follow
 
@@ -106,12 +105,13 @@ class SearchRun(Search, DistilledRun):
     def gate_preset(self) -> str:
         return "distilled" if self.is_distilled and self.preset == "default" else self.preset
 
+    def usual_layers(self, shape: Mapping[str, Any]) -> Literal["own", "shared"]:
+        # ALBERT's layers are one and the same module.
+        return "own" if self.is_distilled and shape.get("model_type") != "albert" else "shared"
+
     def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
         # The gate comes before the weights: a size it cannot have is found out at once.
-        own = (self.layers or ("own" if self.is_distilled and not _shares_layers(shape) else "shared")) == "own"
-        layers = int(shape["num_hidden_layers"]) if own else 1
-        heads, sizes = int(shape["num_attention_heads"]), {"steps": self.steps, "seed": self.seed}
-        gate = self.new_gate(self.length, heads, anchor=self.anchor, layers=layers, **sizes)
+        gate = self.new_gate(self.length, shape, steps=self.steps, seed=self.seed, anchor=self.anchor)
         first, second = self._levels(store)
         # A search by distillation keeps the order of its lines: its pattern file gives any other sparsity, too.
         search = self.searching(first, gate, self.seed, second, ranked=self.is_distilled)
@@ -130,8 +130,3 @@ class SearchRun(Search, DistilledRun):
         # Searches had a head start, of 0, in earlier versions: those still go on. They all were of MLM.
         learned = {"objective": "distill" if self.is_distilled else None}
         return {"command": "search", **super().settings(store, objective), "head_start": 0.0, **learned}
-
-
-def _shares_layers(shape: Mapping[str, Any]) -> bool:
-    """ALBERT's layers are one and the same module."""
-    return shape.get("model_type") == "albert"

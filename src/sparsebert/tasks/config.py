@@ -29,6 +29,7 @@ class FinetuneConfig:
     skip_bad_rows: bool = False
     anchor: Anchoring = "auto"
     seed: int = 0
+    teacher: str | None = None  # a dense model fine-tuned on the task, whose answers and states are learned too
 
     def __post_init__(self) -> None:
         check(self)

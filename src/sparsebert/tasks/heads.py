@@ -1,7 +1,7 @@
 """What a task's head gives for a batch, and the loss of each item: one function for each, whatever the task."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,13 +16,27 @@ from sparsebert.tasks.table import Kind
 
 def run_head(model: Any, kind: Kind, batch: Batch, each: int = 1) -> Float[Tensor, "items ..."]:
     """Scores: [items, labels], [items, choices], [items] of a regression, or [items, n, 2] of spans."""
+    return _scores(kind, _run(model, kind, batch, each))
+
+
+def run_head_and_layers(model: Any, kind: Kind, batch: Batch, each: int = 1) -> tuple[Tensor, Sequence[Tensor]]:
+    """The scores, and the states after the embeddings and after each layer; of the last one what the head reads."""
+    found = _run(model, kind, batch, each, output_hidden_states=True)
+    return _scores(kind, found), found.hidden_states
+
+
+def _run(model: Any, kind: Kind, batch: Batch, each: int, **asked: bool) -> Any:
     shape = (-1, each, batch.input_ids.shape[1]) if kind == "choice" else batch.input_ids.shape
     with contextlib.nullcontext() if kind == "span" else _first_token_only(model):
-        found = model(
+        return model(
             input_ids=batch.input_ids.view(shape),
             attention_mask=batch.padding().view(shape),
             **segments(model, batch.token_type_ids.view(shape)),
+            **asked,
         )
+
+
+def _scores(kind: Kind, found: Any) -> Float[Tensor, "items ..."]:
     if kind == "span":
         return torch.stack([found.start_logits, found.end_logits], dim=-1)
     logits: Tensor = found.logits

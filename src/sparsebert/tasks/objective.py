@@ -16,16 +16,17 @@ from sparsebert.model.heads import pattern_of
 from sparsebert.tasks.encoding.batch_order import BatchOrder
 from sparsebert.tasks.encoding.encoded_rows import Items
 from sparsebert.tasks.folder import TaskFolder
-from sparsebert.tasks.heads import item_losses, run_head
+from sparsebert.tasks.heads import item_losses, run_head, run_head_and_layers
 from sparsebert.tasks.scoring.evaluation import evaluate_items
 from sparsebert.tasks.table import Task
+from sparsebert.tasks.teacher import TaskTeacher
 from sparsebert.training import Losses, Objective, weight_groups
 
 
 class TaskObjective(Objective):
     """Fine-tuning: the loss of a task's rows, its metrics on dev rows, and a saved model at the end.
 
-    folder: how the model is saved; None: it is not.
+    folder: how the model is saved; None: it is not. teacher: a dense model of the task to agree with, beside the labels.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class TaskObjective(Objective):
         learning_rate: float,
         weight_decay: float,
         seed: int = 0,
+        teacher: TaskTeacher | None = None,
     ) -> None:
         super().__init__()
         if train.labels is None:
@@ -48,7 +50,7 @@ class TaskObjective(Objective):
         self.task, self.train_items, self.dev_items, self.task_folder = task, train, dict(dev), folder
         self.order = BatchOrder(train.lengths, batch_size, seed)
         self.labels = torch.from_numpy(np.asarray(train.labels))
-        self.learning_rate, self.weight_decay = learning_rate, weight_decay
+        self.learning_rate, self.weight_decay, self.teacher = learning_rate, weight_decay, teacher
         self.figures: dict[str, float] | None = None  # of the last evaluation
 
     def reordered(self, seed: int) -> "TaskObjective":
@@ -71,9 +73,14 @@ class TaskObjective(Objective):
 
     def _loss(self, part: np.ndarray) -> tuple[Tensor, int]:
         batch = self.train_items.batch(part).to(self.device)
-        scores = run_head(self.model, self.task.kind, batch, self.train_items.each)
         labels = self.labels[torch.from_numpy(part)].to(self.device)
-        return item_losses(self.task.kind, scores, labels, batch).mean(), batch.num_tokens
+        kind, each = self.task.kind, self.train_items.each
+        if self.teacher is None:
+            losses = item_losses(kind, run_head(self.model, kind, batch, each), labels, batch)
+        else:
+            scores, layers = run_head_and_layers(self.model, kind, batch, each)
+            losses = item_losses(kind, scores, labels, batch) + self.teacher.losses(scores, layers, batch)
+        return losses.mean(), batch.num_tokens
 
     def _nothing(self) -> Tensor:
         first: Tensor = next(self.model.parameters())

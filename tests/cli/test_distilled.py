@@ -1,0 +1,75 @@
+"""adapt and compare as a user types them."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from sparsebert.cli import app
+from sparsebert.errors import SparseBertError
+from sparsebert.text import prepare_corpus
+
+torch.set_num_threads(1)
+SIZES = ("--length", 24, "--batch-size", 4, "--set", "num_held_out=1")
+
+
+def invoke(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lab")
+    prepare_corpus(["builtin:python-docs"], folder / "corpus", model="scratch:tiny", train_vocab=400, workers=1)
+    invoke(
+        "pretrain",
+        "--model",
+        "scratch:tiny",
+        "--corpus",
+        folder / "corpus",
+        "--steps",
+        1,
+        *SIZES,
+        "--out",
+        folder / "a",
+    )
+    return folder
+
+
+def test_from_a_model_to_an_adapted_one_and_what_it_kept(lab: Path) -> None:
+    on = ("--corpus", lab / "corpus")
+    said = invoke("search", "--model", lab / "a", *on, "--sparsity", 0.6, "--steps", 2, *SIZES, "--out", lab / "b")
+    assert "held-out embedding distance" in said
+    assert "embedding cosine" in said
+    said = invoke("adapt", "--model", lab / "b", *on, "--steps", 2, *SIZES, "--out", lab / "c")
+    assert "sparse, held-out embedding distance" in said
+    told = json.loads(invoke("compare", lab / "a", lab / "c", *on, "--rows", 16, "--json"))
+    assert told["rows"] == 16
+    assert 0.5 < told["sparsity"] < 0.7
+    assert told["embedding_cosine"] < 1
+    table = invoke("compare", lab / "a", lab / "a", "--pattern", "star", *on, "--rows", 16, "--length", 24)
+    assert "error by layer" in table
+
+
+def test_a_model_agrees_with_itself(lab: Path) -> None:
+    told = json.loads(invoke("compare", lab / "a", lab / "a", "--corpus", lab / "corpus", "--rows", 16, "--json"))
+    assert told["embedding_cosine"] == pytest.approx(1.0)
+    assert told["hidden_error"] == 0.0
+
+
+def test_a_pattern_of_a_builder_takes_its_arguments(lab: Path) -> None:
+    command = ("adapt", "--model", lab / "a", "--corpus", lab / "corpus", "--steps", 1, *SIZES)
+    invoke(*command, "--pattern", "window", "--set", "pattern.radius=2", "--out", lab / "d")
+    with pytest.raises(SparseBertError, match="names no builder"):
+        invoke(*command, "--set", "pattern.radius=2", "--out", lab / "e")
+
+
+def test_what_cannot_be_compared_is_refused(lab: Path) -> None:
+    with pytest.raises(SparseBertError, match="no weights yet"):
+        invoke("compare", lab / "a", "scratch:tiny", "--corpus", lab / "corpus")
+    with pytest.raises(SparseBertError, match="not a finished corpus"):
+        invoke("compare", lab / "a", lab / "a", "--corpus", lab / "nowhere")

@@ -1,0 +1,190 @@
+"""Search by distillation and adapt, from settings to a run folder: what they leave, resume and refuse."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sparsebert import Pattern, gates, load_model
+from sparsebert.errors import ConfigError
+from sparsebert.progress import Silent
+from sparsebert.runs import AdaptRun, PretrainRun, SearchRun
+from sparsebert.runs.distilled import teacher_of
+from sparsebert.text import TokenStore
+from sparsebert.training.comparison import Comparison
+
+SMALL = {"length": 24, "batch_size": 4, "num_held_out": 1}
+
+
+@pytest.fixture(scope="module")
+def dense(docs_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has weights, with attention that is not even: a teacher must be hard to agree with."""
+    folder = tmp_path_factory.mktemp("dense") / "run"
+    shape = {"initializer_range": 0.2, "max_position_embeddings": 32}
+    PretrainRun(model="scratch:tiny", corpus=docs_corpus, steps=1, shape=shape, **SMALL).make(folder)  # type: ignore[arg-type]
+    return folder
+
+
+def search(corpus: Path, dense: Path, **changes: Any) -> SearchRun:
+    return SearchRun.read({"model": str(dense), "corpus": corpus, "steps": 4, "sparsity": 0.7, **SMALL, **changes})
+
+
+def adapt(corpus: Path, model: Path, **changes: Any) -> AdaptRun:
+    return AdaptRun.read({"model": str(model), "corpus": corpus, "steps": 3, **SMALL, **changes})
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return dict(load_model(str(folder / "model")).named_parameters())
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    left, right = weights(one), weights(other)
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+@pytest.fixture(scope="module")
+def found(docs_corpus: Path, dense: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("found") / "run"
+    search(docs_corpus, dense).make(folder)
+    return folder
+
+
+def test_a_search_of_trained_weights_distils_and_leaves_them_as_they_were(dense: Path, found: Path) -> None:
+    assert same_weights(found, dense)
+    pattern = Pattern.load(found / "pattern.safetensors")
+    assert (pattern.layers, pattern.heads) == (2, 2)
+    assert load_model(str(found / "model")).pattern == pattern
+    gate = gates.load(found / "gate.safetensors")
+    assert gate.settings.learned_border
+    assert not torch.equal(gate.alpha, torch.zeros_like(gate.alpha))
+    result = json.loads((found / "result.json").read_text())
+    assert result["metric"] == "embedding_distance"
+    assert result["score"] == pytest.approx(result["metrics"]["embedding_distance"])
+
+
+def test_a_search_tells_what_it_kept_of_the_dense_model(found: Path) -> None:
+    made = Comparison.from_json(json.loads((found / "comparison.json").read_text()))
+    result = json.loads((found / "result.json").read_text())
+    assert made.sparsity == Pattern.load(found / "pattern.safetensors").sparsity
+    assert 1 - made.embedding_cosine == pytest.approx(result["score"])
+    assert len(made.layer_errors) == 2
+    assert sum(one.rows for one in made.lengths) == made.rows == 4
+    card = (found / "model" / "README.md").read_text()
+    assert f"{made.embedding_cosine:.4f}" in card
+
+
+def test_the_pattern_of_a_search_gives_other_sparsities_that_are_nested(found: Path) -> None:
+    pattern = Pattern.load(found / "pattern.safetensors")
+    denser, sparser = pattern.at_sparsity(0.5), pattern.at_sparsity(0.8)
+    assert sparser.sparsity > pattern.sparsity > denser.sparsity
+    assert (sparser & denser) == sparser
+    model = load_model(str(found / "model"), pattern=pattern, sparsity=0.5)
+    assert model.pattern == denser
+
+
+def test_weights_may_be_trained_beside_the_gate(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
+    search(docs_corpus, dense, weights="trained", layers="shared").make(tmp_path)
+    assert not same_weights(tmp_path, dense)
+    assert Pattern.load(tmp_path / "pattern.safetensors").layers == 1
+
+
+def test_two_levels_give_the_gate_rows_of_its_own(docs_corpus: Path, dense: Path, found: Path, tmp_path: Path) -> None:
+    search(docs_corpus, dense, levels=2, weights="trained").make(tmp_path)
+    one, two = (gates.load(folder / "gate.safetensors").alpha for folder in (found, tmp_path))
+    assert not torch.equal(one, two)
+
+
+def test_keys_are_learned_on_the_longest_rows_the_model_reads(docs_corpus: Path, dense: Path) -> None:
+    given = {"model": str(dense), "corpus": docs_corpus, "steps": 4, "keys": 8}
+    run = SearchRun.read(given)
+    assert run.length == 32
+    assert run.target(run.length) == 0.75
+    assert SearchRun.read({**given, "length": 16}).target(16) == 0.5
+    with pytest.raises(ConfigError, match="keys is 40 but rows have 16 tokens"):
+        SearchRun.read({**given, "keys": 40, "length": 16}).target(16)
+
+
+def test_adapted_weights_come_nearer_to_the_dense_model(docs_corpus: Path, found: Path, tmp_path: Path) -> None:
+    result = adapt(docs_corpus, found, steps=30, learning_rate=1e-3).make(tmp_path)
+    assert not same_weights(tmp_path, found)
+    assert load_model(str(tmp_path / "model")).pattern == Pattern.load(found / "pattern.safetensors")
+    before = json.loads((found / "result.json").read_text())["score"]
+    assert result.fields["score"] < 0.9 * before
+
+
+def test_the_teacher_is_whom_the_weights_began_as(docs_corpus: Path, dense: Path, found: Path, tmp_path: Path) -> None:
+    adapt(docs_corpus, found).make(tmp_path / "first")
+    assert teacher_of(str(tmp_path / "first")) == str(dense)
+    assert teacher_of(str(dense)) == str(dense)
+    objective = adapt(docs_corpus, tmp_path / "first").build(
+        TokenStore.open(docs_corpus), {"num_attention_heads": 2, "num_hidden_layers": 2}
+    )
+    taught = dict(objective.teacher.model.named_parameters())  # type: ignore[union-attr]
+    assert all(torch.equal(taught[name], tensor) for name, tensor in weights(dense).items())
+    assert objective.teacher.model.pattern is None  # type: ignore[union-attr]
+
+
+def test_rows_beyond_the_models_positions_extend_them(docs_corpus: Path, found: Path, tmp_path: Path) -> None:
+    adapt(docs_corpus, found, length=64, batch_size=2).make(tmp_path)
+    model = load_model(str(tmp_path / "model"))
+    assert model.config.max_position_embeddings == 64
+    assert model.pattern == Pattern.load(found / "pattern.safetensors").at(64)
+
+
+class _StopsAfter(Silent):
+    """A watcher that breaks off a run, as a kill would."""
+
+    def __init__(self, step: int) -> None:
+        self.at = step
+
+    def step(self, done: int, words: str, left: float) -> None:
+        if done == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", ["search", "adapt"])
+def test_a_run_that_was_stopped_ends_with_the_same_bits(
+    docs_corpus: Path, dense: Path, found: Path, tmp_path: Path, kind: str
+) -> None:
+    often = {"checkpoint_every": 1}
+    start = (
+        search(docs_corpus, dense, weights="trained", **often)
+        if kind == "search"
+        else adapt(docs_corpus, found, **often)
+    )
+    start.make(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        start.make(tmp_path / "stopped", _StopsAfter(2))
+    assert start.make(tmp_path / "stopped").resumed_from > 0
+    names = ["result.json", "metrics.jsonl", "pattern.safetensors", "comparison.json", "model/model.safetensors"]
+    for name in names + (["gate.safetensors"] if kind == "search" else []):
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"objective": "mlm", "weights": "frozen"}, "its new head has to learn"),
+        ({"objective": "mlm", "teacher": "minilm"}, "has no teacher"),
+        ({"keys": 3}, "leave one out"),
+        ({"objective": "distil"}, "objective"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    docs_corpus: Path, dense: Path, changes: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        search(docs_corpus, dense, **changes)
+
+
+def test_a_model_without_weights_cannot_teach_itself(docs_corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no weights to learn from"):
+        search(docs_corpus, Path("scratch:tiny"), objective="distill").make(tmp_path / "run")
+    assert not search(docs_corpus, Path("scratch:tiny")).is_distilled
+
+
+def test_there_is_nothing_to_adapt_to_without_a_pattern(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing to adapt to"):
+        adapt(docs_corpus, dense).make(tmp_path / "run")
