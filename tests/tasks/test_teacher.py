@@ -30,12 +30,9 @@ def test_a_teacher_finds_no_fault_with_itself_and_some_with_others(name: str, tm
     config = FinetuneConfig(name, "builtin:tasks", "scratch:tiny").resolved()
     train, _ = load_rows(config, task, data_folder("builtin:tasks", tmp_path))
     tokenizer = tokenizer_for("scratch:tiny", train)
-    items = make_items(task, train[:4], tokenizer, 32, 16)
-    labels = (
-        {"num_labels": 1 if task.kind == "regression" else max(len(task.labels), 2)}
-        if "rte stsb".find(name) >= 0
-        else {}
-    )
+    items = make_items(task, train[:4], tokenizer, 96, 16)
+    num_labels = {"rte": 2, "stsb": 1}.get(name)
+    labels = {} if num_labels is None else {"num_labels": num_labels}
     made = {"vocab_size": tokenizer.get_vocab_size(), "initializer_range": 0.2, **labels}
     model, other = (load_model("scratch:tiny", HEADS[name], seed=seed, **made).eval() for seed in (0, 1))  # type: ignore[arg-type]
     batch = items.batch(np.arange(len(items.lengths))[:3])
@@ -52,14 +49,8 @@ def test_a_teacher_finds_no_fault_with_itself_and_some_with_others(name: str, tm
 
 
 def small(cls: type, folder: Path, name: str, **changes: object) -> None:
-    given = {
-        "task": "rte",
-        "data": "builtin:tasks",
-        "model": "scratch:tiny",
-        "length": 24,
-        "num_steps": 2,
-        "batch_size": 4,
-    }
+    given = {"task": "rte", "data": "builtin:tasks", "model": "scratch:tiny"}
+    given |= {"length": 24, "num_steps": 2, "batch_size": 4}  # type: ignore[dict-item]
     cls.read({**given, **changes}).make(folder / name)  # type: ignore[attr-defined]
 
 

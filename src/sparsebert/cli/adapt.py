@@ -51,15 +51,10 @@ def adapt(
 
     sparsebert adapt --model found-for-long --corpus corpus --length 4096 --batch-size 2 --steps 300 --out long
     """
-    from sparsebert.progress import for_this_terminal
     from sparsebert.runs import AdaptRun
-    from sparsebert.training import is_main
 
-    chosen = options.chosen_under_pattern(adapt, AdaptRun, context, pattern, set_)
-    options.require_folder(out)
-    options.say_what_happens()
-    result = AdaptRun.read(chosen).make(out, for_this_terminal("adapt") if is_main() else None)
-    if is_main():
-        fields = result.fields
-        typer.echo(f"{out}: {fields['sparsity']:.2%} sparse, held-out embedding distance {fields['score']:.4f}")
+    run = AdaptRun.read(options.chosen_under_pattern(adapt, AdaptRun, context, pattern, set_))
+    found = options.make(run, out, "adapt")
+    if found is not None:
+        typer.echo(f"{out}: {found['sparsity']:.2%} sparse, held-out embedding distance {found['score']:.4f}")
         typer.echo(options.comparison_table(out))

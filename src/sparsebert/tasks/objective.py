@@ -26,7 +26,7 @@ from sparsebert.training import Losses, Objective, weight_groups
 class TaskObjective(Objective):
     """Fine-tuning: the loss of a task's rows, its metrics on dev rows, and a saved model at the end.
 
-    folder: how the model is saved; None: it is not. teacher: a dense model of the task to agree with, beside the labels.
+    folder: how the model is saved; None: it is not. teacher: a dense model of the task, whose states count too.
     """
 
     def __init__(
