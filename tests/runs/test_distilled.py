@@ -84,6 +84,17 @@ def test_the_pattern_of_a_search_gives_other_sparsities_that_are_nested(found: P
     assert model.pattern == denser
 
 
+def test_one_search_serves_several_sparsities(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
+    run = search(docs_corpus, dense, sparsity=None, sparsities=(0.5, 0.7, 0.8))
+    fields = run.make(tmp_path).fields
+    pattern = Pattern.load(tmp_path / "pattern.safetensors")
+    assert pattern.sparsity == pytest.approx(0.8, abs=0.03)
+    assert [one["sparsity"] for one in fields["at_sparsities"]] == pytest.approx([0.5, 0.7, 0.8], abs=0.03)
+    distances = [one["embedding_distance"] for one in fields["at_sparsities"]]
+    assert distances[0] < distances[2]
+    assert distances[2] == pytest.approx(fields["score"])
+
+
 def test_weights_may_be_trained_beside_the_gate(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
     search(docs_corpus, dense, weights="trained", layers="shared").make(tmp_path)
     assert not same_weights(tmp_path, dense)
@@ -170,6 +181,9 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(
         ({"objective": "mlm", "teacher": "minilm"}, "has no teacher"),
         ({"keys": 3}, "leave one out"),
         ({"objective": "distil"}, "objective"),
+        ({"sparsities": (0.8, 0.9)}, "leave one out"),
+        ({"sparsity": None, "sparsities": ()}, "at least one"),
+        ({"sparsity": None, "sparsities": (0.9,), "kind": "unstructured"}, "structured gate"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

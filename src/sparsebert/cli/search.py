@@ -46,6 +46,9 @@ def search(
         typer.Option(help="A dense model to agree with; with --task a run of that task.", show_default="the model"),
     ] = None,
     sparsity: Annotated[float | None, typer.Option(help="Target, reached by dual ascent on the penalty.")] = None,
+    sparsities: Annotated[
+        str | None, typer.Option(help="Targets instead, such as 0.8,0.9,0.95: one pattern file then gives any of them.")
+    ] = None,
     keys: Annotated[
         float | None, typer.Option(help="Target instead: mean number of keys a query, whatever the length.")
     ] = None,
@@ -92,8 +95,8 @@ def search(
         raise ConfigError("--data was given without --task; a search on a corpus reads no task files, so leave it out")
     if task is None and steps is None:
         raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
-    if task is not None and (objective or weights):
-        raise ConfigError("--objective and --weights are for a search on a corpus; with --task leave them out")
+    if task is not None and (objective or weights or sparsities):
+        raise ConfigError("--objective, --weights and --sparsities are for a search on a corpus; leave them out here")
     on_task = {} if task is None else {"data": data or "builtin:tasks", "num_steps": steps}
     _learn(context, out, on_task, set_)
 
@@ -104,6 +107,8 @@ def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: li
     cls: type[SearchRun | TaskSearchRun] = TaskSearchRun if on_task else SearchRun
     flags = options.options_of(search, num_steps="--steps")
     given = options.settings_given(context, cls.known()) | on_task
+    if "sparsities" in given:
+        given["sparsities"] = cls.known()["sparsities"].read(str(given["sparsities"]))
     run = cls.read(given | options.read_settings(pairs, cls.known(), flags))
     if isinstance(run, TaskSearchRun):
         run = replace(run, command=options.command_line("search", run.resolved(), flags))
@@ -118,7 +123,9 @@ def _words(out: Path, fields: Mapping[str, Any]) -> str:
     scored = fields["metric"] if fields["task"] == "search" else f"{fields['task']} {fields['metric']}"
     exact = {"mlm_loss": "held-out MLM loss", "embedding_distance": "held-out embedding distance"}
     score = f"{exact[scored]} {fields['score']:.4f}" if scored in exact else f"{scored} {fields['score']:.2f}"
+    others = [f"\nat {one['sparsity']:.2%} {one['embedding_distance']:.4f}" for one in fields.get("at_sparsities", [])]
     return (
         f"{out}: {fields['sparsity']:.2%} sparse, {score} under the pattern; "
         f"{fields['heads_with_diagonal']:.0%} of heads keep the diagonal, {fields['heads_with_neighbours']:.0%} keep ±1"
+        + "".join(others)
     )

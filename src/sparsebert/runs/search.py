@@ -43,6 +43,7 @@ class Search(RunSettings):
         preset(self.preset, **self.gate)
         refuse_unused(self.kind, self.gate)
         given = {"a sparsity": self.sparsity, "keys": self.keys, "a penalty": self.penalty or None}
+        given["sparsities"] = getattr(self, "sparsities", None)  # of a search on text
         aims = [name for name, value in given.items() if value is not None]
         if not aims:
             raise ConfigError("neither a sparsity nor a penalty is given; without either nothing would be dropped")
@@ -81,7 +82,12 @@ class Search(RunSettings):
         """ranked: the pattern carries the order of its units; heads then compete freely, unless they are assured."""
         assured = (0.0 if ranked else 0.5) if self.assured is None else self.assured
         gated = Gated(inner, gate, seed=seed, second=second)
-        return Frozen(gated, diagonal=self.diagonal, assured=assured, ranked=ranked and self.diagonal == "learned")
+        ranked = ranked and self.diagonal == "learned"
+        return Frozen(gated, diagonal=self.diagonal, assured=assured, ranked=ranked, also_at=self.also_at())
+
+    def also_at(self) -> tuple[float, ...]:
+        """Sparsities beside the target that the pattern is judged at."""
+        return ()
 
     def draw(self, out: Path) -> None:
         """All heads of the pattern, and the path of the sparsity."""

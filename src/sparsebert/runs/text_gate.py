@@ -16,7 +16,7 @@ from sparsebert.patterns.figures import save_figure
 from sparsebert.runs.distilled import DistilledRun
 from sparsebert.runs.search import Search
 from sparsebert.runs.text import TextRun
-from sparsebert.settings import ShareBelowOne
+from sparsebert.settings import InnerShare, ShareBelowOne
 from sparsebert.text import TokenStore
 from sparsebert.training import FitConfig, Objective
 from sparsebert.training.gated import Gated
@@ -73,6 +73,7 @@ class SearchRun(Search, DistilledRun):
 
     anchor: Anchor = "position"
     objective: Literal["distill", "mlm"] | None = None  # None: distill, or mlm for a model that has no weights yet
+    sparsities: tuple[InnerShare, ...] | None = None  # targets instead of one: learned for the highest, judged at all
     weights: Literal["frozen", "trained"] | None = None  # beside the gate; None: frozen with distill, trained with mlm
 
     RATE, WARMUP = 5e-5, 20  # the weights only follow
@@ -80,14 +81,24 @@ class SearchRun(Search, DistilledRun):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.is_distilled:
+            self._check_sparsities()
             return
         if self.weights == "frozen":
             raise ConfigError(
                 "weights are to stay frozen with objective mlm; its new head has to learn, so use distill"
             )
-        for name in ("teacher", "pooling", "full_rows"):
+        for name in ("teacher", "pooling", "full_rows", "sparsities"):
             if getattr(self, name) is not None:
                 raise ConfigError(f"{name} is given, but objective mlm has no teacher; leave it out, or use distill")
+
+    def _check_sparsities(self) -> None:
+        if self.sparsities is not None and (
+            not self.sparsities or self.kind != "structured" or self.diagonal != "learned"
+        ):
+            raise ConfigError(
+                f"sparsities is {self.sparsities} with kind {self.kind} and diagonal {self.diagonal}; expected at "
+                "least one, of a structured gate whose diagonal is learned: only its units are ranked"
+            )
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
@@ -104,6 +115,12 @@ class SearchRun(Search, DistilledRun):
     @property
     def gate_preset(self) -> str:
         return "distilled" if self.is_distilled and self.preset == "default" else self.preset
+
+    def target(self, length: int) -> float | None:
+        return super().target(length) if self.sparsities is None else max(self.sparsities)
+
+    def also_at(self) -> tuple[float, ...]:
+        return () if self.sparsities is None else self.sparsities
 
     def usual_layers(self, shape: Mapping[str, Any]) -> Literal["own", "shared"]:
         # ALBERT's layers are one and the same module.

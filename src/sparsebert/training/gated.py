@@ -1,5 +1,6 @@
 """Learning a gate beside the weights (Algorithm 1), whatever the loss: on one level or two, and how it ends."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,16 +88,21 @@ class Frozen(Wrapper):
         diagonal: Diagonal = "learned",
         assured: float = 0.5,
         ranked: bool = False,  # the pattern of a structured gate carries the order of its units
+        also_at: Sequence[float] = (),  # sparsities that the same ranking is judged at in the end
     ) -> None:
         super().__init__(inner)
-        self.diagonal, self.assured, self.ranked = diagonal, assured, ranked
+        self.diagonal, self.assured, self.ranked, self.also_at = diagonal, assured, ranked, also_at
 
     def pattern(self) -> Pattern:
         gate = self.inner.gate
         # The draw of the last step, named by what a checkpoint holds: a resumed run freezes the same one.
         gate.drawn_at = (self.inner.seed, max(int(gate.step) - 1, 0), 0)
         pattern = gate.freeze(gate.sparsity, diagonal=self.diagonal, assured=self.assured)
-        return replace(pattern, ranking=gate.ranking()) if self.ranked and isinstance(gate, Structured) else pattern
+        if not (self.ranked and isinstance(gate, Structured)):
+            return pattern
+        pattern = replace(pattern, ranking=gate.ranking())
+        # What the ranking itself gives: every other sparsity that is picked from it is then nested with this one.
+        return pattern if gate.sparsity is None else pattern.at_sparsity(gate.sparsity)
 
     def evaluate(self, step: int) -> dict[str, float]:
         pattern = self.pattern()
@@ -109,7 +115,15 @@ class Frozen(Wrapper):
         gates.save(gate, folder / "gate.safetensors")
         expected = 1.0 - float(gate.expected_density().detach())
         give_pattern(detach(self.model), pattern)
-        return {**self.inner.finish(folder), "expected_sparsity": expected, **summary(pattern)}
+        found = {**self.inner.finish(folder), "expected_sparsity": expected, **summary(pattern)}
+        if self.also_at:
+            found["at_sparsities"] = [self._judged(pattern.at_sparsity(sparsity)) for sparsity in self.also_at]
+        return found
+
+    @torch.no_grad()
+    def _judged(self, pattern: Pattern) -> dict[str, float]:
+        with running(self.model, pattern):
+            return {"sparsity": pattern.sparsity, **self.inner.evaluate(-1)}
 
 
 def summary(pattern: Pattern) -> dict[str, Any]:
