@@ -2,36 +2,24 @@
 
 import sys
 import time
-from typing import Protocol
 
 _SECONDS_BETWEEN_LINES = 30.0
 
 
-class Watcher(Protocol):
-    """Told how the work goes."""
-
-    def start(self, done: int, total: int) -> None: ...
-
-    def step(self, done: int, words: str, left: float) -> None:
-        """So many are done; words: about the last one; left: seconds."""
-
-    def stop(self) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
+class Watcher:
+    """Told how the work goes; this one shows nothing."""
 
     def start(self, done: int, total: int) -> None:
         pass
 
     def step(self, done: int, words: str, left: float) -> None:
-        pass
+        """So many are done; words: about the last one; left: seconds."""
 
     def stop(self) -> None:
         pass
 
 
-class Bar:
+class Bar(Watcher):
     """A bar with a few words and the time left."""
 
     def __init__(self, title: str) -> None:
@@ -53,7 +41,7 @@ class Bar:
         self.bar.stop()
 
 
-class Lines:
+class Lines(Watcher):
     """A line for the first and the last step, and at most one in half a minute between them."""
 
     def __init__(self, title: str, what: str = "step") -> None:
@@ -69,9 +57,6 @@ class Lines:
         if done == self.total or now - self.last >= _SECONDS_BETWEEN_LINES:
             self.last = now
             self._write(f"{self.what} {done} of {self.total}, {words}, {duration(left)} left")
-
-    def stop(self) -> None:
-        pass
 
     def _write(self, words: str) -> None:
         sys.stderr.write(f"{self.title}: {words}\n")

@@ -14,7 +14,7 @@ import torch
 from sparsebert import patterns
 from sparsebert.errors import ConfigError, TaskError
 from sparsebert.files import read_json, sha256_of_file
-from sparsebert.progress import Silent
+from sparsebert.progress import Watcher
 from sparsebert.runs import FinetuneRun
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.objective import main_score
@@ -165,7 +165,7 @@ def test_the_score_of_mnli_is_the_mean_of_its_sections() -> None:
     assert main_score(find_task("mrpc"), {"f1": 88.0, "accuracy": 80.0}) == 88.0
 
 
-class _Deadly(Silent):
+class _Deadly(Watcher):
     """Ends the process, with no chance to clean up, once a step is done."""
 
     def __init__(self, at: int) -> None:

@@ -11,7 +11,7 @@ import torch
 from sparsebert import Pattern, gates, load_model
 from sparsebert.errors import ConfigError, RunInterruptedError, SparseBertError
 from sparsebert.importance.saved import load_importance
-from sparsebert.progress import Silent
+from sparsebert.progress import Watcher
 from sparsebert.runs import ImportanceRun, SearchRun
 
 
@@ -91,7 +91,7 @@ def test_heads_that_are_assured_of_an_even_share_end_equally_sparse(docs_corpus:
     assert abs(len(free.entries(0)) - len(free.entries(1))) > 0.01 * 24**2
 
 
-class _StopsAfter(Silent):
+class _StopsAfter(Watcher):
     """A watcher that breaks off a run, as a kill would."""
 
     def __init__(self, step: int) -> None:

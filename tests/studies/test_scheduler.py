@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sparsebert.errors import RunInterruptedError, StudyError
-from sparsebert.progress import Silent
+from sparsebert.progress import Watcher
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import phase_of
 from sparsebert.studies.jobs import Job, JobResult, StudyPaths
@@ -44,7 +44,7 @@ class Pretended:
         pass
 
 
-class Remembering(Silent):
+class Remembering(Watcher):
     def __init__(self) -> None:
         self.total, self.done, self.left = 0, list[int](), list[float]()
 

@@ -18,7 +18,7 @@ from sparsebert.errors import ConfigError
 from sparsebert.files import read_json, synced_together, write_json
 from sparsebert.importance.saved import write_summary
 from sparsebert.patterns import Pattern
-from sparsebert.progress import Silent
+from sparsebert.progress import Watcher
 from sparsebert.runs import FinetuneRun, ImportanceRun, Prepared, PretrainRun, PruneRun, SearchRun
 from sparsebert.runs.text import TextRun
 from sparsebert.studies.folder import tidy
@@ -179,7 +179,7 @@ def _settings(run: Run) -> dict[str, Any]:
     }
 
 
-class _UntilDeadline(Silent):
+class _UntilDeadline(Watcher):
     """Asks the loop to stop after a checkpoint once the time is over."""
 
     def __init__(self, deadline: float | None) -> None:

@@ -125,7 +125,7 @@ class AuditedLemma:
 
 
 @dataclass
-class _Tally:
+class _Gathered:
     """What one claim has gathered over the resolutions."""
 
     checked: int = 0
@@ -155,7 +155,7 @@ def audit(
 ) -> list[AuditedLemma]:
     """Check every claim at every 1/delta up to this one; told: the share that is done, now and then."""
     Grid(tokens, width, resolution)  # refuses what cannot be audited before anything is counted
-    tallies = {claim: _Tally() for claim in CLAIMS if claim.only(tokens, width)}
+    tallies = {claim: _Gathered() for claim in CLAIMS if claim.only(tokens, width)}
     for r in range(2, resolution + 1):
         # Without marks tokens are distinct, which takes as many cells.
         for marked in (False, True) if r**width >= tokens else (True,):
@@ -168,7 +168,7 @@ def audit(
     return [_finding(tokens, width, claim, tally) for claim, tally in tallies.items()]
 
 
-def _finding(tokens: int, width: int, claim: Lemma, tally: _Tally) -> AuditedLemma:
+def _finding(tokens: int, width: int, claim: Lemma, tally: _Gathered) -> AuditedLemma:
     found = sum(tally.violations_at.values())
     verdict: Verdict = "not checked" if claim.check is None else "fails" if found else "holds"
     seen = (min(tally.violations_at), max(tally.violations_at)) if tally.violations_at else None

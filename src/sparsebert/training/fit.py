@@ -18,11 +18,11 @@ import torch
 
 from sparsebert.errors import RunInterruptedError, TrainingError
 from sparsebert.files import synced_together, write_json
-from sparsebert.progress import Silent, Watcher
+from sparsebert.progress import Watcher
 from sparsebert.training import signals
 from sparsebert.training.checkpoints import Checkpoints, RunState
 from sparsebert.training.config import FitConfig
-from sparsebert.training.events import EventWriter
+from sparsebert.training.events import event_writer
 from sparsebert.training.launch import Ranks, joined
 from sparsebert.training.objective import Objective
 from sparsebert.training.precision import require_bfloat16
@@ -68,7 +68,7 @@ def fit(
         fields = ranks.agree(run.result() if ranks.is_main else None)
         if fields is not None:
             return Result(run.folder, fields, config.num_steps, was_finished=True)
-        loop = _Loop(objective.to(ranks.device), config, run, ranks, got, progress or Silent(), leave_checkpoint)
+        loop = _Loop(objective.to(ranks.device), config, run, ranks, got, progress or Watcher(), leave_checkpoint)
         resumed_from = loop.restore()
         with loop.recording():
             loop.train()
@@ -144,7 +144,7 @@ class _Loop:
             yield
             return
         self.session = _Session(self.state.step, earlier=self.run.earlier_sessions())
-        with self.run.metrics_writer() as self.metrics, EventWriter(self.run.folder, self.config) as self.events:
+        with self.run.metrics_writer() as self.metrics, event_writer(self.run.folder, self.config) as self.events:
             self.watcher.start(self.state.step, self.config.num_steps)
             try:
                 yield
@@ -191,8 +191,8 @@ class _Loop:
         self.run.record()
         if self._is_due(step, self.config.evaluate_every):
             line["evaluation"] = dict(self.state.evaluation)
-        self.metrics.write(line)
-        self.events.write(line)
+        self.metrics(line)
+        self.events(line)
         self.session.tokens += report.tokens
         self.watcher.step(step, *self.session.shown(line, self.config.num_steps))
         is_left = step < self.config.num_steps or self.leave_checkpoint

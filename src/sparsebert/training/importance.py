@@ -4,16 +4,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from sparsebert import gates
 from sparsebert.importance.categories import tabulate
 from sparsebert.importance.saved import GATE, importance_of, save_maps
 from sparsebert.model import detach
-from sparsebert.training.attention_maps import average_attention
+from sparsebert.model.heads import encoder_inputs
 from sparsebert.training.gated import Gated
 from sparsebert.training.objective import Wrapper
-from sparsebert.training.pretraining import PretrainingObjective
+from sparsebert.training.pretraining import BatchSource, PretrainingObjective
 
 
 class LearnedImportance(Wrapper):
@@ -40,6 +42,26 @@ class TrainedAttention(Wrapper):
         maps = average_attention(self.model, self.inner.held_out, self.inner.num_held_out).cpu().numpy()
         save_maps(folder, maps)
         return self.inner.finish(folder) | _tabulated("attention", maps, self.seed)
+
+
+@torch.no_grad()
+def average_attention(model: Any, batches: BatchSource, num_batches: int) -> Float[Tensor, "heads n n"]:
+    """Attention weights averaged over layers and over the examples in which both tokens are real."""
+    was_training = model.training
+    model.eval()
+    total = seen = None
+    for number in range(num_batches):
+        batch = batches.batch(number)
+        inputs = encoder_inputs(model, batch)
+        real = inputs["attention_mask"].bool()
+        output = model.base_model(**inputs, output_attentions=True)
+        maps = torch.stack(output.attentions).mean(0).sum(0).double()
+        both = (real[:, :, None] & real[:, None, :]).sum(0).double()
+        total, seen = (maps, both) if total is None or seen is None else (total + maps, seen + both)
+    model.train(was_training)
+    assert total is not None
+    assert seen is not None
+    return total / seen.clamp(min=1)
 
 
 def _tabulated(method: str, importance: Float[np.ndarray, "heads n n"], seed: int) -> dict[str, Any]:

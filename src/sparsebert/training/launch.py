@@ -85,22 +85,12 @@ def num_ranks() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def sum_over_ranks(value: float) -> float:
-    """A number added up over the ranks of the run that is under way, from within an objective's forward()."""
+def these_ranks() -> Ranks:
+    """The ranks of the run that is under way, for an objective's forward()."""
     if not distributed.is_initialized():
-        return value
-    device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
-    total = torch.tensor(value, dtype=torch.float64, device=device)
-    with _peer_errors():
-        distributed.all_reduce(total)
-    return float(total)
-
-
-def local_share(micro_batches: int) -> range:
-    """The micro-batches that this process computes, from within an objective."""
-    count = distributed.get_world_size() if distributed.is_initialized() else 1
-    rank = distributed.get_rank() if distributed.is_initialized() else 0
-    return Ranks(rank, count, torch.device("cpu")).share(micro_batches)
+        return Ranks(0, 1, torch.device("cpu"))
+    device = torch.device("cuda" if distributed.get_backend() == "nccl" else "cpu")
+    return Ranks(distributed.get_rank(), distributed.get_world_size(), device)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from sparsebert.errors import ConfigError
 from sparsebert.model.heads import encoder_inputs, encoder_states_changed, pattern_of, require_word_head
 from sparsebert.model.saving import save_trained
 from sparsebert.text import TokenStore
-from sparsebert.training.launch import local_share, sum_over_ranks
+from sparsebert.training.launch import these_ranks
 from sparsebert.training.objective import Losses, Objective
 from sparsebert.training.schedules import weight_groups
 
@@ -82,8 +82,9 @@ class PretrainingObjective(Objective):
         same, so that the gradient does not depend on how the batch is cut.
         """
         if self._step_batches[0] != step:
-            made = {number: self._source(number).batch(step) for number in local_share(self.micro_batches)}
-            count = sum_over_ranks(float(sum(len(batch.predicted_ids) for batch in made.values())))
+            ranks = these_ranks()
+            made = {number: self._source(number).batch(step) for number in ranks.share(self.micro_batches)}
+            (count,) = ranks.sum([float(sum(len(batch.predicted_ids) for batch in made.values()))])
             self._step_batches = (step, made, max(count, 1.0) / self.micro_batches)
         _, made, mean = self._step_batches
         return made[micro], mean

@@ -5,10 +5,10 @@ import json
 import logging
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 
@@ -20,6 +20,8 @@ from sparsebert.training.config import FREE_FIELDS, FitConfig
 logger = logging.getLogger(__name__)
 
 _MOST_THREADS = 4096
+
+Write = Callable[[Mapping[str, Any]], None]  # takes a line of metrics
 
 
 class RunFolder:
@@ -80,10 +82,18 @@ class RunFolder:
             write_atomic(self.metrics, b"".join(kept))
 
     @contextlib.contextmanager
-    def metrics_writer(self) -> Iterator["MetricsWriter"]:
+    def metrics_writer(self) -> Iterator[Write]:
+        """Appends one JSON object a step."""
         # Unbuffered: a line that could not be written must not be tried again while the error is on its way.
         with self.metrics.open("ab", buffering=0) as stream:
-            yield MetricsWriter(stream, self.metrics)
+
+            def write(line: Mapping[str, Any]) -> None:
+                data = json.dumps(line, allow_nan=False).encode() + b"\n"
+                with file_errors("write", self.metrics):
+                    while data:
+                        data = data[stream.write(data) :]
+
+            yield write
 
     def add_timing(self, session: Mapping[str, float], earlier: list[Any]) -> None:
         """timing.json: the only file with clock values; one entry for each time the command ran."""
@@ -102,19 +112,6 @@ class RunFolder:
             logger.warning("%s cannot be read (%s); the clock begins anew", path, error)
             return []
         return sessions
-
-
-class MetricsWriter:
-    """Appends one JSON object a step."""
-
-    def __init__(self, stream: IO[bytes], path: Path) -> None:
-        self.stream, self.path = stream, path
-
-    def write(self, line: Mapping[str, Any]) -> None:
-        data = json.dumps(line, allow_nan=False).encode() + b"\n"
-        with file_errors("write", self.path):
-            while data:
-                data = data[self.stream.write(data) :]
 
 
 def environment(ranks: int) -> dict[str, Any]:
