@@ -8,6 +8,7 @@ import torch
 from transformers import TrainingArguments
 
 from sparsebert import load_model
+from sparsebert.patterns import star
 from sparsebert.tasks.builtin import write_builtin
 from sparsebert.text import prepare_corpus
 from tests.report.synthetic import World, write_study
@@ -38,7 +39,10 @@ def a_study() -> dict[str, Any]:
 
 
 def a_model_and_batches() -> dict[str, Any]:
-    """Enough batches for a gate to be led to its target, on a model of no size."""
+    """Enough batches for a gate to be led to its target, on a model of no size; a corpus and a pattern that was found."""
+    a_corpus()
+    Path("found").mkdir()
+    star(128).save("found/pattern.safetensors")
     rows = [{"input_ids": torch.arange(128) % 50, "labels": torch.tensor(count % 2)} for count in range(4)]
     batch = {"input_ids": rows[0]["input_ids"][None], "labels": rows[0]["labels"][None]}
     arguments = TrainingArguments(

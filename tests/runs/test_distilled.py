@@ -13,7 +13,7 @@ from sparsebert.progress import Silent
 from sparsebert.runs import AdaptRun, PretrainRun, SearchRun
 from sparsebert.runs.distilled import teacher_of
 from sparsebert.text import TokenStore
-from sparsebert.training.comparison import Comparison
+from sparsebert.training.comparison import ModelComparison
 
 SMALL = {"length": 24, "batch_size": 4, "num_held_out": 1}
 
@@ -65,7 +65,7 @@ def test_a_search_of_trained_weights_distils_and_leaves_them_as_they_were(dense:
 
 
 def test_a_search_tells_what_it_kept_of_the_dense_model(found: Path) -> None:
-    made = Comparison.from_json(json.loads((found / "comparison.json").read_text()))
+    made = ModelComparison.from_json(json.loads((found / "comparison.json").read_text()))
     result = json.loads((found / "result.json").read_text())
     assert made.sparsity == Pattern.load(found / "pattern.safetensors").sparsity
     assert 1 - made.embedding_cosine == pytest.approx(result["score"])

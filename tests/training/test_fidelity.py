@@ -2,7 +2,7 @@
 
 import torch
 
-from sparsebert.training.fidelity import States, Tally, embedding_distances, hidden_errors, pooled
+from sparsebert.training.fidelity import FidelitySums, States, embedding_distances, hidden_errors, pooled
 
 REAL = torch.tensor([[1.0, 1.0, 0.0]])
 BEFORE = torch.zeros(1, 3, 2)
@@ -31,7 +31,7 @@ def test_the_distance_is_one_minus_the_cosine() -> None:
 
 
 def test_a_tally_is_the_mean_over_rows_whatever_the_batches() -> None:
-    whole, parts = Tally(), Tally()
+    whole, parts = FidelitySums(), FidelitySums()
     errors, distances = torch.rand(3, 5), torch.rand(5)
     whole.add(errors, distances)
     parts.add(errors[:, :2], distances[:2])

@@ -117,9 +117,9 @@ def chosen_under_pattern(
 def comparison_table(run: Path) -> str:
     """What a finished run kept of the dense model, as a table."""
     from sparsebert.files import read_json
-    from sparsebert.training.comparison import Comparison
+    from sparsebert.training.comparison import ModelComparison
 
-    return str(Comparison.from_json(read_json(run / "comparison.json")))
+    return str(ModelComparison.from_json(read_json(run / "comparison.json")))
 
 
 def say_what_happens() -> None:

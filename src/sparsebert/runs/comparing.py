@@ -8,7 +8,7 @@ from sparsebert.model.heads import give_pattern
 from sparsebert.model.pooling import pooling_of
 from sparsebert.patterns import find
 from sparsebert.text import TokenStore
-from sparsebert.training.comparison import Comparison, compare
+from sparsebert.training.comparison import ModelComparison, compare
 from sparsebert.training.starting_points import require_own_vocabulary, source_of
 
 _LENGTH = 128  # of a pattern that is named and not a file, where no length is given
@@ -23,7 +23,7 @@ def compare_sources(
     rows: int = 256,
     length: int | None = None,
     seed: int = 0,
-) -> Comparison:
+) -> ModelComparison:
     """Load two models and compare them. pattern: a file or a builder's name that the second one is run under."""
     store = TokenStore.open(corpus)
     for name in (dense, sparse):

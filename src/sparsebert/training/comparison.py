@@ -16,7 +16,7 @@ from sparsebert.model.heads import encoder_inputs, pattern_of
 from sparsebert.model.pooling import Pooling
 from sparsebert.patterns import Pattern
 from sparsebert.text import TokenStore
-from sparsebert.training.fidelity import States, Tally, embedding_distances, encoder_states, hidden_errors
+from sparsebert.training.fidelity import FidelitySums, States, embedding_distances, encoder_states, hidden_errors
 
 _ROWS_A_BATCH = 16
 _EDGES = (32, 64, 128, 256, 512, 1024, 2048, 4096)  # tokens: lengths are told apart by doublings
@@ -34,7 +34,7 @@ class LengthFigures:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """What a model under a pattern makes of the same rows as the dense one."""
 
     sparsity: float  # of the sparse model's pattern
@@ -73,7 +73,7 @@ def compare(
     length: int | None = None,
     pooling: Pooling = "mean",
     seed: int = 0,
-) -> Comparison:
+) -> ModelComparison:
     """Run both models over held-out rows of a corpus, of many lengths.
 
     length: tokens of the longest rows; None: what both models and the pattern take, at most 512. Both models must read
@@ -88,7 +88,9 @@ def compare(
 
 
 @torch.no_grad()
-def compare_batches(dense: Any, sparse: Any, batches: Iterable[TextBatch], pooling: Pooling = "mean") -> Comparison:
+def compare_batches(
+    dense: Any, sparse: Any, batches: Iterable[TextBatch], pooling: Pooling = "mean"
+) -> ModelComparison:
     """The same over given batches."""
     made = Comparer(pooling)
     modes = [(model, model.training) for model in (dense, sparse)]
@@ -111,7 +113,7 @@ class Comparer:
 
     def __init__(self, pooling: Pooling) -> None:
         self.pooling = pooling
-        self.everything, self.by_length = Tally(), [Tally() for _ in range(len(_EDGES) + 1)]
+        self.everything, self.by_length = FidelitySums(), [FidelitySums() for _ in range(len(_EDGES) + 1)]
         self.agreed: list[float] = []
 
     def add(self, ours: States, theirs: States, lengths: Int64[Tensor, " rows"]) -> None:
@@ -122,11 +124,11 @@ class Comparer:
             chosen = (bands == band).to(errors.device)
             self.by_length[band].add(errors[:, chosen], distances[chosen])
 
-    def result(self, pattern: Pattern | None) -> Comparison:
+    def result(self, pattern: Pattern | None) -> ModelComparison:
         if not self.everything.rows:
             raise ConfigError("there are no rows to compare the models on; give at least one")
         figures = self.everything.figures()
-        return Comparison(
+        return ModelComparison(
             sparsity=0.0 if pattern is None else pattern.sparsity,
             rows=self.everything.rows,
             layer_errors=self.everything.layer_errors,
@@ -146,7 +148,7 @@ def _run(model: Any, batch: TextBatch) -> tuple[States, Tensor | None]:
     return States(output["hidden_states"], inputs["attention_mask"].float()), output["logits"]
 
 
-def _length_figures(tallies: list[Tally]) -> list[LengthFigures]:
+def _length_figures(tallies: list[FidelitySums]) -> list[LengthFigures]:
     made = []
     for band, tally in enumerate(tallies):
         if tally.rows:
@@ -166,7 +168,7 @@ def _longest(*models: Any) -> int:
     return min([512, *covered, *positions])
 
 
-def write_card(folder: Path, comparison: Comparison) -> None:
+def write_card(folder: Path, comparison: ModelComparison) -> None:
     """The model card: how sparse it is, and how near to the dense model on held-out text."""
     rows = "\n".join(
         f"| {one.shortest}-{one.longest} | {one.rows} | {one.hidden_error:.4f} | {one.embedding_cosine:.4f} |"

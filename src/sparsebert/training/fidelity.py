@@ -57,7 +57,7 @@ def embedding_distances(student: States, teacher: States, pooling: Pooling) -> F
 
 
 @dataclass
-class Tally:
+class FidelitySums:
     """Sums over rows that were compared."""
 
     rows: int = 0

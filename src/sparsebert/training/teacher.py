@@ -52,18 +52,18 @@ class Teacher:
         return States(layers or [], inputs["attention_mask"].float())
 
 
-class _Window:
+class _Reading:
     """The places of a row that are read together, and which of them count."""
 
     def __init__(self, tokens: Tensor, counts: Tensor) -> None:
         self.tokens, self.counts = tokens, counts
 
 
-def _windows(length: int, window: int) -> list[_Window]:
+def _windows(length: int, window: int) -> list[_Reading]:
     """Windows over a row of so many tokens; every token counts in exactly one, where it is nearest to the middle."""
     if length <= window:
         everything = torch.arange(length)
-        return [_Window(everything, torch.ones(length, dtype=torch.bool))]
+        return [_Reading(everything, torch.ones(length, dtype=torch.bool))]
     inner = window - 2  # between the row's first and last token
     starts = [*range(1, length - 1 - inner, inner // 2), length - 1 - inner]
     middles = torch.tensor(starts).float() + inner / 2
@@ -75,7 +75,7 @@ def _windows(length: int, window: int) -> list[_Window]:
         counts = nearest[inside - 1] == number
         ends = torch.tensor([number == 0]), torch.tensor([number == len(starts) - 1])
         made.append(
-            _Window(
+            _Reading(
                 torch.cat([torch.tensor([0]), inside, torch.tensor([length - 1])]),
                 torch.cat([ends[0], counts, ends[1]]),
             )
@@ -83,7 +83,7 @@ def _windows(length: int, window: int) -> list[_Window]:
     return made
 
 
-def _cut(inputs: dict[str, Tensor], places: list[tuple[int, _Window]]) -> dict[str, Tensor]:
+def _cut(inputs: dict[str, Tensor], places: list[tuple[int, _Reading]]) -> dict[str, Tensor]:
     width = max(len(window.tokens) for _, window in places)
     cut = {name: tensor.new_zeros(len(places), width) for name, tensor in inputs.items()}
     for number, (row, window) in enumerate(places):
