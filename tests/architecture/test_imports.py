@@ -153,3 +153,24 @@ def test_what_stands_below_the_command_line_names_no_option() -> None:
 
 def test_there_is_no_drawer_for_odds_and_ends() -> None:
     assert not [path for path in SOURCE.rglob("*.py") if path.stem in ("utils", "common", "helpers")]
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """One word, one meaning; a leading underscore does not make it another word."""
+    found: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name.lstrip("_"), []).append(str(path.relative_to(SOURCE)))
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+
+
+def test_no_file_and_no_function_is_too_long_to_read() -> None:
+    long = []
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text()
+        long += [f"{path.relative_to(SOURCE)}: {text.count(chr(10))} lines"] * (text.count("\n") > 400)
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 60:
+                long.append(f"{path.relative_to(SOURCE)}: {node.name}")
+    assert long == []

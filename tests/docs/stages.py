@@ -39,7 +39,7 @@ def a_study() -> dict[str, Any]:
 
 
 def a_model_and_batches() -> dict[str, Any]:
-    """Enough batches for a gate to be led to its target, on a model of no size; a corpus and a pattern that was found."""
+    """Enough batches for a gate to be led to its target, on a model of no size; a corpus, and a pattern as if found."""
     a_corpus()
     Path("found").mkdir()
     star(128).save("found/pattern.safetensors")

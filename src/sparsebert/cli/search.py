@@ -10,6 +10,49 @@ import typer
 from sparsebert.cli import options
 from sparsebert.errors import ConfigError
 
+_Task = Annotated[
+    str | None, typer.Option(help="Learn on this task's own loss instead of a corpus: rte, mrpc, squad1 ...")
+]
+_Data = Annotated[
+    str | None, typer.Option(help="With --task: folder of the official folders.", show_default="builtin:tasks")
+]
+_Kind = Annotated[
+    str, typer.Option(help="structured: lines |i - j| a head, usable at any length. unstructured: single entries.")
+]
+_Objective = Annotated[
+    str | None,
+    typer.Option(
+        help="distill: agree with the dense model. mlm: predict corrupted words, as the paper does.",
+        show_default="distill; mlm for scratch:*",
+    ),
+]
+_Weights = Annotated[
+    str | None,
+    typer.Option(help="frozen or trained beside the gate.", show_default="frozen with distill, trained with mlm"),
+]
+_Layers = Annotated[
+    str | None, typer.Option(help="own: a pattern a layer. shared: one for all.", show_default="own with distill")
+]
+_Teacher = Annotated[
+    str | None,
+    typer.Option(help="A dense model to agree with; with --task a run of that task.", show_default="the model"),
+]
+_Sparsity = Annotated[float | None, typer.Option(help="Target, reached by dual ascent on the penalty.")]
+_Sparsities = Annotated[
+    str | None, typer.Option(help="Targets instead, such as 0.8,0.9,0.95: one pattern file then gives any of them.")
+]
+_Keys = Annotated[float | None, typer.Option(help="Target instead: mean number of keys a query, whatever the length.")]
+_Penalty = Annotated[float | None, typer.Option(help="Lambda of the paper instead of a target.")]
+_Length = Annotated[
+    int | None,
+    typer.Option(
+        help="Tokens in a row; beyond 256 only sampled lines are computed.", show_default="128; the task's own"
+    ),
+]
+_Preset = Annotated[str, typer.Option(help="default, paper, or official (the released code).")]
+_Levels = Annotated[int, typer.Option(help="2: the gate learns on batches of its own (first-order DARTS).")]
+_Diagonal = Annotated[str, typer.Option(help="learned, keep or drop, when the gate is frozen.")]
+
 
 def search(
     context: typer.Context,
@@ -17,52 +60,22 @@ def search(
     out: options.RunFolder[Path],
     corpus: options.Corpus[Path | None] = None,
     steps: Annotated[int | None, typer.Option(help=options.STEPS, show_default="required with --corpus")] = None,
-    task: Annotated[
-        str | None, typer.Option(help="Learn on this task's own loss instead of a corpus: rte, mrpc, squad1 ...")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="With --task: folder of the official folders.", show_default="builtin:tasks")
-    ] = None,
-    kind: Annotated[
-        str, typer.Option(help="structured: lines |i - j| a head, usable at any length. unstructured: single entries.")
-    ] = "structured",
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            help="distill: agree with the dense model. mlm: predict corrupted words, as the paper does.",
-            show_default="distill; mlm for scratch:*",
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(help="frozen or trained beside the gate.", show_default="frozen with distill, trained with mlm"),
-    ] = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(help="own: a pattern a layer. shared: one for all.", show_default="own with distill"),
-    ] = None,
-    teacher: Annotated[
-        str | None,
-        typer.Option(help="A dense model to agree with; with --task a run of that task.", show_default="the model"),
-    ] = None,
-    sparsity: Annotated[float | None, typer.Option(help="Target, reached by dual ascent on the penalty.")] = None,
-    sparsities: Annotated[
-        str | None, typer.Option(help="Targets instead, such as 0.8,0.9,0.95: one pattern file then gives any of them.")
-    ] = None,
-    keys: Annotated[
-        float | None, typer.Option(help="Target instead: mean number of keys a query, whatever the length.")
-    ] = None,
-    penalty: Annotated[float | None, typer.Option(help="Lambda of the paper instead of a target.")] = None,
-    length: Annotated[
-        int | None,
-        typer.Option(
-            help="Tokens in a row; beyond 256 only sampled lines are computed.", show_default="128; the task's own"
-        ),
-    ] = None,
+    task: _Task = None,
+    data: _Data = None,
+    kind: _Kind = "structured",
+    objective: _Objective = None,
+    weights: _Weights = None,
+    layers: _Layers = None,
+    teacher: _Teacher = None,
+    sparsity: _Sparsity = None,
+    sparsities: _Sparsities = None,
+    keys: _Keys = None,
+    penalty: _Penalty = None,
+    length: _Length = None,
     batch_size: Annotated[int | None, typer.Option(help=options.BATCH_SIZE, show_default="32; the task's own")] = None,
-    preset: Annotated[str, typer.Option(help="default, paper, or official (the released code).")] = "default",
-    levels: Annotated[int, typer.Option(help="2: the gate learns on batches of its own (first-order DARTS).")] = 1,
-    diagonal: Annotated[str, typer.Option(help="learned, keep or drop, when the gate is frozen.")] = "learned",
+    preset: _Preset = "default",
+    levels: _Levels = 1,
+    diagonal: _Diagonal = "learned",
     seed: options.SeedOfSamples = 0,
     set_: Annotated[
         list[str] | None,
@@ -89,16 +102,21 @@ def search(
 
     sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
     """
+    _check(corpus, task, data, steps, objective or weights or sparsities)
+    on_task = {} if task is None else {"data": data or "builtin:tasks", "num_steps": steps}
+    _learn(context, out, on_task, set_)
+
+
+def _check(corpus: Path | None, task: str | None, data: str | None, steps: int | None, of_text: str | None) -> None:
+    """Refuse options that do not go together. of_text: one that only a search on a corpus has, where it is given."""
     if (corpus is None) == (task is None):
         raise ConfigError("search learns on text or on a task; give either --corpus or --task, one of them")
     if task is None and data is not None:
         raise ConfigError("--data was given without --task; a search on a corpus reads no task files, so leave it out")
     if task is None and steps is None:
         raise ConfigError("search on a corpus was given no --steps; say how many, such as --steps 240")
-    if task is not None and (objective or weights or sparsities):
+    if task is not None and of_text:
         raise ConfigError("--objective, --weights and --sparsities are for a search on a corpus; leave them out here")
-    on_task = {} if task is None else {"data": data or "builtin:tasks", "num_steps": steps}
-    _learn(context, out, on_task, set_)
 
 
 def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: list[str] | None) -> None:
