@@ -23,7 +23,7 @@ from sparsebert.text import TokenStore
 from sparsebert.text.blocks import Block
 from sparsebert.text.documents import Complaints, documents
 from sparsebert.text.vocabulary import read_tokenizer
-from sparsebert.training.checkpoints import Checkpoints, Progress
+from sparsebert.training.checkpoints import Checkpoints, RunState
 from sparsebert.training.config import FitConfig
 from sparsebert.training.run_folder import RunFolder
 
@@ -45,7 +45,7 @@ def set_up(shared: Path) -> None:
     optimiser = torch.optim.AdamW(objective.parameters())
     objective(torch.ones(1, 3)).sum().backward()
     optimiser.step()
-    Checkpoints(shared / "checkpoints", keep=1).save(Progress(step=1), objective, optimiser)
+    Checkpoints(shared / "checkpoints", keep=1).save(RunState(step=1), objective, optimiser)
     RunFolder(shared / "run").folder.mkdir()
     run = RunFolder(shared / "run")
     run.begin(FitConfig(3), {"length": 12}, 1)
