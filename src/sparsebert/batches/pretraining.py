@@ -1,6 +1,7 @@
 """Pre-training batches: each one a pure function of (corpus, settings, seed, step)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from sparsebert.batches.corruption import Corruption, max_predictions
 from sparsebert.batches.pairs import Pair, draw_pair
 from sparsebert.batches.rows import RowBatches, TextBatch
 from sparsebert.draws import generator
-from sparsebert.text import Split, TokenStore
+from sparsebert.text import TokenStore
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,9 @@ class _CorruptedRow:
 class PretrainingBatches(RowBatches[_CorruptedRow, PretrainingBatch]):
     """Masked language modelling and next-sentence prediction over a token store."""
 
-    def __init__(
-        self,
-        store: TokenStore,
-        *,
-        batch_size: int,  # rows of all ranks together
-        length: int,  # tokens in a row, padding included
-        seed: int,
-        split: Split = "train",
-        rank: int = 0,
-        ranks: int = 1,
-        whole_words: bool = False,  # corrupt all pieces of a word or none
-    ) -> None:
-        super().__init__(store, batch_size=batch_size, length=length, seed=seed, split=split, rank=rank, ranks=ranks)
+    def __init__(self, store: TokenStore, *, length: int, whole_words: bool = False, **sizes: Any) -> None:
+        """length: tokens in a row, padding included. whole_words: corrupt all pieces of a word or none."""
+        super().__init__(store, length=length, **sizes)
         self._corruption = Corruption.of(store, whole_words=whole_words)
         self._limit = max_predictions(length)
 

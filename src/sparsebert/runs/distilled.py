@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparsebert.batches import PlainBatches
+from sparsebert.batches import PlainBatches, TextBatch
 from sparsebert.batches.plain import FULL
 from sparsebert.errors import ConfigError
 from sparsebert.files import read_json
@@ -13,9 +13,10 @@ from sparsebert.model.pooling import Pooling, pooling_of
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import Share
 from sparsebert.text import TokenStore
-from sparsebert.training.distillation import DistillationObjective, TextParts, TextSource
+from sparsebert.training.distillation import DistillationObjective
 from sparsebert.training.starting_points import require_own_vocabulary, source_of
 from sparsebert.training.teacher import Teacher
+from sparsebert.training.text_objective import BatchParts, BatchSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +57,10 @@ class DistilledRun(TextRun):
             extend_positions(student, self.length)
         return student
 
-    def text_parts(self, store: TokenStore, seed: int) -> TextParts:
+    def text_parts(self, store: TokenStore, seed: int) -> BatchParts[TextBatch]:
         """The training rows, in as many parts as a step has."""
 
-        def part_of(part: int, parts: int) -> TextSource:
+        def part_of(part: int, parts: int) -> BatchSource[TextBatch]:
             return PlainBatches(store, seed=seed, rank=part, ranks=parts, **self.row_sizes())
 
         return part_of

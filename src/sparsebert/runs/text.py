@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sparsebert.batches import PretrainingBatches
+from sparsebert.batches import PretrainingBatch, PretrainingBatches
 from sparsebert.errors import ConfigError
 from sparsebert.files import sha256_of_file
 from sparsebert.runs.run import Prepared, RunSettings
@@ -13,8 +13,9 @@ from sparsebert.settings import Count, NotNegative, ShareBelowOne
 from sparsebert.text import TokenStore
 from sparsebert.training import FitConfig, Objective
 from sparsebert.training.fingerprint import fingerprint
-from sparsebert.training.pretraining import BatchParts, PretrainingObjective, corpus_parts
+from sparsebert.training.pretraining import PretrainingObjective, corpus_parts
 from sparsebert.training.starting_points import check_batch, load_for_corpus, shape_of
+from sparsebert.training.text_objective import BatchParts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,7 @@ class TextRun(TextSizes, RunSettings):
             self.batches(store, self.seed),
         )
 
-    def on_batches(self, store: TokenStore, model: Any, batches: BatchParts) -> PretrainingObjective:
+    def on_batches(self, store: TokenStore, model: Any, batches: BatchParts[PretrainingBatch]) -> PretrainingObjective:
         """The objective of a model on some training batches."""
         held_out_seed = self.seed if self.held_out_seed is None else self.held_out_seed
         return PretrainingObjective(
@@ -103,7 +104,7 @@ class TextRun(TextSizes, RunSettings):
             tokenizer=store.tokenizer(),
         )
 
-    def batches(self, store: TokenStore, seed: int) -> BatchParts:
+    def batches(self, store: TokenStore, seed: int) -> BatchParts[PretrainingBatch]:
         return corpus_parts(store, seed=seed, **self.batch_sizes())
 
     def batch_sizes(self) -> dict[str, Any]:

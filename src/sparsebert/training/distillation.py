@@ -5,71 +5,52 @@ user of the encoder would notice: the relative error of the hidden states of eve
 two embeddings of a text.
 """
 
-from collections.abc import Callable
 from copy import copy
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from tokenizers import Tokenizer
 
 from sparsebert.batches import TextBatch
-from sparsebert.errors import ConfigError
 from sparsebert.files import write_json
 from sparsebert.model.heads import encoder_inputs, pattern_of
 from sparsebert.model.pooling import Pooling
 from sparsebert.model.saving import save_trained
 from sparsebert.training.comparison import Comparer, write_card
 from sparsebert.training.fidelity import States, embedding_distances, encoder_states, hidden_errors
-from sparsebert.training.objective import Losses, Objective
-from sparsebert.training.schedules import weight_groups
+from sparsebert.training.objective import Losses
 from sparsebert.training.teacher import Teacher
+from sparsebert.training.text_objective import BatchParts, BatchSource, TextObjective
 
 
-class TextSource(Protocol):
-    """Makes the batch of a step from its number alone."""
+class DistillationObjective(TextObjective[TextBatch]):
+    """A student learns to make the states that its teacher makes.
 
-    def batch(self, step: int) -> TextBatch: ...
-
-
-# The source of part `part` of `parts` of every step's batch.
-TextParts = Callable[[int, int], TextSource]
-
-
-class DistillationObjective(Objective):
-    """A student learns to make the states that its teacher makes."""
+    trains_weights: False where only a gate beside them learns. The other settings are those of every objective on text.
+    """
 
     def __init__(
         self,
         model: Any,
         teacher: Teacher,
-        batches: TextParts,
-        held_out: TextSource,
+        batches: BatchParts[TextBatch],
+        held_out: BatchSource[TextBatch],
         *,
         pooling: Pooling = "mean",
-        trains_weights: bool = True,  # False: only a gate beside it learns
-        num_held_out: int = 8,  # batches of the held-out documents, the same at every evaluation
-        learning_rate: float = 1e-4,
-        weight_decay: float = 0.01,
-        tokenizer: Tokenizer | None = None,  # saved beside the model
+        trains_weights: bool = True,
+        **settings: Any,
     ) -> None:
-        super().__init__()
-        if num_held_out < 1:
-            raise ConfigError(f"num_held_out is {num_held_out}; a distance needs at least one held-out batch")
-        self.model, self.teacher = model.requires_grad_(trains_weights), teacher
-        self.batches, self.held_out, self.pooling = batches, held_out, pooling
-        self.num_held_out, self.learning_rate, self.weight_decay = num_held_out, learning_rate, weight_decay
-        self.tokenizer = tokenizer
-        self._parts: dict[int, TextSource] = {}
+        super().__init__(model.requires_grad_(trains_weights), batches, held_out, **settings)
+        self.teacher, self.pooling = teacher, pooling
 
-    def on(self, batches: TextParts) -> "DistillationObjective":
+    def on(self, batches: BatchParts[TextBatch]) -> "DistillationObjective":
         """The same student and teacher on other training rows."""
         other = copy(self)
         other.batches, other._parts = batches, {}
         return other
 
     def forward(self, step: int, micro: int) -> Losses:
-        batch = self._source(micro).batch(step)
+        batch = self.source(micro).batch(step)
         student, teacher = self.states(batch)
         # Rows count alike, however long they are and however the batch is cut.
         error = hidden_errors(student, teacher).mean()
@@ -81,14 +62,6 @@ class DistillationObjective(Objective):
         """Of the student and of the teacher, who read the same."""
         inputs = encoder_inputs(self.model, batch)
         return encoder_states(self.model, inputs), self.teacher.states(inputs)
-
-    def _source(self, part: int) -> TextSource:
-        if part not in self._parts:
-            self._parts[part] = self.batches(part, self.micro_batches)
-        return self._parts[part]
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        return weight_groups(self.model, self.learning_rate, self.weight_decay)
 
     def evaluate(self, step: int) -> dict[str, float]:
         """The same two figures on held-out text."""

@@ -9,13 +9,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sparsebert import gates
+from sparsebert.batches import TextBatch
 from sparsebert.importance.categories import tabulate
 from sparsebert.importance.saved import GATE, importance_of, save_maps
 from sparsebert.model import detach
 from sparsebert.model.heads import encoder_inputs
 from sparsebert.training.gated import Gated
 from sparsebert.training.objective import Wrapper
-from sparsebert.training.pretraining import BatchSource, PretrainingObjective
+from sparsebert.training.pretraining import PretrainingObjective
+from sparsebert.training.text_objective import BatchSource
 
 
 class LearnedImportance(Wrapper):
@@ -45,7 +47,7 @@ class TrainedAttention(Wrapper):
 
 
 @torch.no_grad()
-def average_attention(model: Any, batches: BatchSource, num_batches: int) -> Float[Tensor, "heads n n"]:
+def average_attention(model: Any, batches: BatchSource[TextBatch], num_batches: int) -> Float[Tensor, "heads n n"]:
     """Attention weights averaged over layers and over the examples in which both tokens are real."""
     was_training = model.training
     model.eval()

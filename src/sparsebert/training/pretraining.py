@@ -4,42 +4,29 @@ Vocabulary scores are computed at the predicted positions alone: at every positi
 six-layer encoder.
 """
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from jaxtyping import Float
-from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from sparsebert.batches import PretrainingBatch, PretrainingBatches
-from sparsebert.errors import ConfigError
 from sparsebert.model.heads import encoder_inputs, encoder_states_changed, pattern_of, require_word_head
 from sparsebert.model.saving import save_trained
 from sparsebert.text import TokenStore
 from sparsebert.training.launch import these_ranks
-from sparsebert.training.objective import Losses, Objective
-from sparsebert.training.schedules import weight_groups
-
-
-class BatchSource(Protocol):
-    """Makes the batch of a step from its number alone."""
-
-    def batch(self, step: int) -> PretrainingBatch: ...
-
-
-# The source of part `part` of `parts` of every step's batch.
-BatchParts = Callable[[int, int], BatchSource]
+from sparsebert.training.objective import Losses
+from sparsebert.training.text_objective import BatchParts, BatchSource, TextObjective
 
 
 def corpus_parts(
     store: TokenStore, *, batch_size: int, length: int, seed: int, whole_words: bool = False
-) -> BatchParts:
+) -> BatchParts[PretrainingBatch]:
     """The training batches of a corpus; batch_size: rows of a step, whatever the number of parts and ranks."""
 
-    def part_of(part: int, parts: int) -> BatchSource:
+    def part_of(part: int, parts: int) -> BatchSource[PretrainingBatch]:
         return PretrainingBatches(
             store, batch_size=batch_size, length=length, seed=seed, rank=part, ranks=parts, whole_words=whole_words
         )
@@ -47,28 +34,21 @@ def corpus_parts(
     return part_of
 
 
-class PretrainingObjective(Objective):
-    """Weights learn to predict corrupted tokens and whether one segment follows the other."""
+class PretrainingObjective(TextObjective[PretrainingBatch]):
+    """Weights learn to predict corrupted tokens and whether one segment follows the other.
+
+    The model has a head that predicts words; one for the order of segments is trained where there is one.
+    """
 
     def __init__(
         self,
-        model: Any,  # with a head that predicts words; one for the order of segments is trained where there is one
-        batches: BatchParts,
-        held_out: BatchSource,
-        *,
-        num_held_out: int = 8,  # batches of the held-out documents, the same at every evaluation
-        learning_rate: float = 1e-4,
-        weight_decay: float = 0.01,
-        tokenizer: Tokenizer | None = None,  # saved beside the model
+        model: Any,
+        batches: BatchParts[PretrainingBatch],
+        held_out: BatchSource[PretrainingBatch],
+        **settings: Any,  # of every objective on text
     ) -> None:
-        super().__init__()
-        if num_held_out < 1:
-            raise ConfigError(f"num_held_out is {num_held_out}; a loss needs at least one held-out batch")
         require_word_head(model)
-        self.model, self.batches, self.held_out = model, batches, held_out
-        self.num_held_out, self.learning_rate, self.weight_decay = num_held_out, learning_rate, weight_decay
-        self.tokenizer = tokenizer
-        self._parts: dict[int, BatchSource] = {}
+        super().__init__(model, batches, held_out, **settings)
         self._step_batches: tuple[int, dict[int, PretrainingBatch], float] = (-1, {}, 0.0)
 
     def forward(self, step: int, micro: int) -> Losses:
@@ -83,7 +63,7 @@ class PretrainingObjective(Objective):
         """
         if self._step_batches[0] != step:
             ranks = these_ranks()
-            made = {number: self._source(number).batch(step) for number in ranks.share(self.micro_batches)}
+            made = {number: self.source(number).batch(step) for number in ranks.share(self.micro_batches)}
             (count,) = ranks.sum([float(sum(len(batch.predicted_ids) for batch in made.values()))])
             self._step_batches = (step, made, max(count, 1.0) / self.micro_batches)
         _, made, mean = self._step_batches
@@ -114,10 +94,6 @@ class PretrainingObjective(Objective):
         words = output["prediction_logits" if "prediction_logits" in output else "logits"]
         return words[0], output.get("seq_relationship_logits")
 
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        return weight_groups(self.model, self.learning_rate, self.weight_decay)
-
-    @torch.no_grad()
     def evaluate(self, step: int) -> dict[str, float]:
         """Losses and accuracies on the held-out batches."""
         words = torch.zeros(3, dtype=torch.float64)  # loss, right answers, questions
@@ -140,11 +116,6 @@ class PretrainingObjective(Objective):
         pattern = pattern_of(self.model)
         sparsity = 0.0 if pattern is None else pattern.sparsity
         return {"task": "pretraining", "metric": "mlm_loss", "sparsity": sparsity}
-
-    def _source(self, part: int) -> BatchSource:
-        if part not in self._parts:
-            self._parts[part] = self.batches(part, self.micro_batches)
-        return self._parts[part]
 
 
 def _tally(scores: Float[Tensor, "rows classes"], answers: Tensor) -> Float[Tensor, "three"]:
