@@ -9,7 +9,7 @@ import torch
 
 from sparsebert import Pattern, gates, load_model
 from sparsebert.errors import ConfigError
-from sparsebert.progress import Silent
+from sparsebert.progress import Watcher
 from sparsebert.runs import AdaptRun, PretrainRun, SearchRun
 from sparsebert.runs.distilled import teacher_of
 from sparsebert.text import TokenStore
@@ -144,7 +144,7 @@ def test_rows_beyond_the_models_positions_extend_them(docs_corpus: Path, found: 
     assert model.pattern == Pattern.load(found / "pattern.safetensors").at(64)
 
 
-class _StopsAfter(Silent):
+class _StopsAfter(Watcher):
     """A watcher that breaks off a run, as a kill would."""
 
     def __init__(self, step: int) -> None:
