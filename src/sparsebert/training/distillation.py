@@ -67,6 +67,7 @@ class DistillationObjective(TextObjective[TextBatch]):
         """The same two figures on held-out text."""
         return self._compared().everything.figures()
 
+    @torch.no_grad()
     def _compared(self) -> Comparer:
         made = Comparer(self.pooling)
         for number in range(self.num_held_out):
@@ -76,8 +77,7 @@ class DistillationObjective(TextObjective[TextBatch]):
 
     def finish(self, folder: Path) -> dict[str, Any]:
         """Save the model, its pattern, its tokenizer and what it kept; the score is the held-out embedding distance."""
-        with torch.no_grad():
-            comparison = self._compared().result(pattern_of(self.model))
+        comparison = self._compared().result(pattern_of(self.model))
         write_json(folder / "comparison.json", comparison.as_json())
         save_trained(self.model, folder, self.tokenizer, more=lambda part: write_card(part, comparison))
         return {"task": "distillation", "metric": "embedding_distance", "sparsity": comparison.sparsity}

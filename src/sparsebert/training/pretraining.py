@@ -94,6 +94,7 @@ class PretrainingObjective(TextObjective[PretrainingBatch]):
         words = output["prediction_logits" if "prediction_logits" in output else "logits"]
         return words[0], output.get("seq_relationship_logits")
 
+    @torch.no_grad()
     def evaluate(self, step: int) -> dict[str, float]:
         """Losses and accuracies on the held-out batches."""
         words = torch.zeros(3, dtype=torch.float64)  # loss, right answers, questions
