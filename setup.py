@@ -1,8 +1,8 @@
 """Builds the C++ kernel of backend="sparse"; everything else about the package is in pyproject.toml.
 
-kernel.cpp is compiled once per instruction set, each with its own flags; the library picks one at run time, so the
-result runs on any processor of the platform. Without a suitable compiler the install succeeds and the kernel is left
-out (docs/decisions/kernel-build.md).
+kernel.cpp and int8_kernel.cpp are compiled once per instruction set, each with its own flags; the library picks one at
+run time, so the result runs on any processor of the platform. Without a suitable compiler the install succeeds and the
+kernel is left out (docs/decisions/kernel-build.md).
 """
 
 import platform
@@ -43,14 +43,14 @@ class BuildKernel(build_ext):
         objects = []
         for name, flags in INSTRUCTION_SETS.items():
             objects += self.compiler.compile(
-                ["csrc/kernel.cpp"],
+                ["csrc/kernel.cpp", "csrc/int8_kernel.cpp"],
                 output_dir=str(build / name),
-                macros=[("SB_RUN", f"run_{name}")],
+                macros=[("SB_RUN", f"run_{name}"), ("SB_RUN_ROWS", f"run_rows_{name}")],
                 extra_postargs=FLAGS + flags,
                 depends=ext.depends,
             )
         objects += self.compiler.compile(
-            ["csrc/interface.cpp", "csrc/call.cpp", "csrc/index.cpp"],
+            ["csrc/interface.cpp", "csrc/call.cpp", "csrc/index.cpp", "csrc/int8_call.cpp"],
             output_dir=str(build),
             extra_postargs=FLAGS,
             depends=ext.depends,
@@ -65,7 +65,9 @@ setup(
     ext_modules=[
         Extension(
             "sparsebert.attention._sparse_kernel",
-            sources=[f"csrc/{name}.cpp" for name in ("kernel", "interface", "call", "index")],
+            sources=[
+                f"csrc/{name}.cpp" for name in ("kernel", "interface", "call", "index", "int8_kernel", "int8_call")
+            ],
             depends=sorted(str(header) for header in Path("csrc").glob("*.h")),
             language="c++",
             optional=True,

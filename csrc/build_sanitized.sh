@@ -10,7 +10,9 @@ declare -A sets=([portable]="" [avx2]="-mavx2 -mfma -mf16c")
 sets[avx512]="-mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mf16c"
 for name in "${!sets[@]}"; do
   ${CXX:-g++} $flags ${sets[$name]} -DSB_RUN="run_$name" -c kernel.cpp -o "$out/$name.o" &
+  ${CXX:-g++} $flags ${sets[$name]} -DSB_RUN_ROWS="run_rows_$name" -c int8_kernel.cpp -o "$out/int8_$name.o" &
 done
 wait
-${CXX:-g++} $flags "$out"/*.o interface.cpp call.cpp index.cpp check_memory.cpp -o "$out/check"
-${CXX:-g++} $flags -shared "$out"/*.o interface.cpp call.cpp index.cpp -o "$out/_sparse_kernel.so"
+sources="interface.cpp call.cpp index.cpp int8_call.cpp"
+${CXX:-g++} $flags "$out"/*.o $sources check_memory.cpp check_int8.cpp -o "$out/check"
+${CXX:-g++} $flags -shared "$out"/*.o $sources -o "$out/_sparse_kernel.so"

@@ -160,8 +160,10 @@ int check_indices() {
 
 }  // namespace
 
+int check_int8(int& cases);  // check_int8.cpp
+
 int main() {
-  int failed = check_indices() + check_refusals(), cases = 0;
+  int cases = 0, failed = check_indices() + check_refusals() + check_int8(cases);
   for (int64_t isa = 0; isa <= sb_best_isa(); ++isa) {
     for (int64_t length : {1, 31, 70, 600}) {
       for (int64_t size : {1, 5, 24, 64}) {

@@ -21,14 +21,16 @@ __attribute__((noinline)) void run_pass(const Problem& p, Pass pass, const Piece
   }
 }
 
-// 64 is the head size of BERT: its loops are unrolled.
+// 64 is the head size of BERT and 32 that of small ones: their loops are unrolled.
 template <class In, class T>
 void run_typed(const Problem& p, Pass pass, const Piece& piece, char* memory, void* pairs) {
-  constexpr int w = Simd<T>::width, usual = 64 / w;
+  constexpr int w = Simd<T>::width, usual = 64 / w, small = 32 / w;
   const int nv = int((p.size + w - 1) / w);
   T* typed = static_cast<T*>(pairs);
   if (sizeof(T) == 4 && nv == usual) {
     run_pass<In, T>(p, pass, piece, memory, typed, Width<usual>{nv});
+  } else if (sizeof(T) == 4 && nv == small) {
+    run_pass<In, T>(p, pass, piece, memory, typed, Width<small>{nv});
   } else {
     run_pass<In, T>(p, pass, piece, memory, typed, Width<0>{nv});
   }

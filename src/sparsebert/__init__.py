@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from sparsebert.model import detach as detach
     from sparsebert.model import extend_positions as extend_positions
     from sparsebert.model import load_model as load_model
+    from sparsebert.model import quantize as quantize
     from sparsebert.model import sparsify as sparsify
+    from sparsebert.model import to_bfloat16 as to_bfloat16
     from sparsebert.model import unsparsify as unsparsify
     from sparsebert.patterns import Pattern as Pattern
     from sparsebert.training.comparison import compare as compare
@@ -46,7 +48,9 @@ _HOMES = {
         "detach",
         "extend_positions",
         "load_model",
+        "quantize",
         "sparsify",
+        "to_bfloat16",
         "unsparsify",
     ],
     "sparsebert.patterns": ["Pattern"],

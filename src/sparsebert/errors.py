@@ -19,6 +19,10 @@ class AttentionError(SparseBertError):
     """Tensors that attend() cannot take, or a backend that cannot do what was asked."""
 
 
+class LayerError(SparseBertError):
+    """A layer that cannot be made int8, or rows that it cannot take."""
+
+
 class TheoryError(SparseBertError):
     """A construction of the theorem that cannot be built or checked with the numbers asked for."""
 

@@ -21,6 +21,7 @@ ORDER = [
     "batches",
     "patterns",
     "attention",
+    "layers",
     "gates",
     "model",
     "importance",

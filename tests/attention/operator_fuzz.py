@@ -51,6 +51,7 @@ def _chunk(kernel: Path, calls: int, draw: int) -> Counter[str]:
 
     from sparsebert.attention import sparse_library
     from tests.attention.operator_calls import make, make_spoiled, operator_calls, spoiled_structures
+    from tests.layers import int8_calls
 
     sparse_library._LIBRARY = kernel
     torch.utils.deterministic.fill_uninitialized_memory = True
@@ -68,7 +69,8 @@ def _chunk(kernel: Path, calls: int, draw: int) -> Counter[str]:
         run()
 
     counted(operator_calls(), make, calls * 7 // 10)
-    counted(spoiled_structures(), lambda drawn: make_spoiled(*drawn), calls - calls * 7 // 10)
+    counted(spoiled_structures(), lambda drawn: make_spoiled(*drawn), calls * 2 // 10)
+    counted(int8_calls.calls(), int8_calls.make, calls - calls * 7 // 10 - calls * 2 // 10)
     return became
 
 

@@ -9,7 +9,8 @@ import torch
 
 from sparsebert.errors import ConfigError, FileError, RunInterruptedError, TrainingError
 from sparsebert.files import place_folder, read_json, write_atomic
-from sparsebert.training import Losses, Objective, fit, precision
+from sparsebert.layers import bfloat16 as precision
+from sparsebert.training import Losses, Objective, fit
 from sparsebert.training.run_folder import RunFolder
 from tests.training.cases import Regression, outcome, short_fit
 

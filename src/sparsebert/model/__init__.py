@@ -31,6 +31,7 @@ from sparsebert.model.loading import Head, load_model
 from sparsebert.model.padding import padding_as_lengths
 from sparsebert.model.plan import IMPLEMENTATION, Plan
 from sparsebert.model.positions import extend_positions
+from sparsebert.model.quantisation import quantize, to_bfloat16
 
 __all__ = [
     "Head",
@@ -46,8 +47,10 @@ __all__ = [
     "detach",
     "extend_positions",
     "load_model",
+    "quantize",
     "running",
     "sparsify",
+    "to_bfloat16",
     "unsparsify",
 ]
 

@@ -10,6 +10,7 @@ import torch
 from torch.func import functional_call
 
 from sparsebert.errors import ModelError
+from sparsebert.layers import Int8Linear
 from sparsebert.model import bert
 from sparsebert.model.config import SparseBertConfig
 from sparsebert.model.plan import (
@@ -82,6 +83,8 @@ def check_family(model: Any) -> None:
 def install(model: Any) -> Plan:
     """Swap the attention and check that nothing else changed; a model it cannot be swapped in is refused as it was."""
     check_family(model)
+    if any(isinstance(module, Int8Linear) for module in model.modules()):
+        raise ModelError(f"this {type(model).__name__} is int8 already; make it sparse first, then quantise it")
     plan = Plan(full(_PROBE_TOKENS), backend="reference", replaced=model.config._attn_implementation)
     try:
         before = _probe(model)
@@ -105,7 +108,9 @@ def install(model: Any) -> Plan:
 def uninstall(plan: Plan) -> None:
     """Undo install()."""
     model = plan.owner
-    del model.save_pretrained, model.set_attn_implementation
+    del model.set_attn_implementation
+    if isinstance(model.save_pretrained, _SaveAsSparse):  # a model that was quantised since is saved in its own way
+        del model.save_pretrained
     take_plan(model)
     model.set_attn_implementation(plan.replaced)
 

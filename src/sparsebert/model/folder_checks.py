@@ -16,6 +16,7 @@ from sparsebert.model.config import AUTO_MAP
 
 logger = logging.getLogger(__name__)
 
+INT8_FILE = "int8.safetensors"  # the weights of a model that was quantised
 _ATTENTION_NAMES = (None, "eager", "sdpa", "sparsebert")
 _MAX_HEADER_BYTES = 100 * 2**20
 # Far beyond any BERT; what is larger would only be found out by running out of memory.
@@ -45,20 +46,26 @@ _SHAPES: dict[str, tuple[str, ...]] = {
 
 def check_folder(folder: Path) -> None:
     """Only safetensors and JSON, no code, no weights outside the folder, sizes that its own weights bear out."""
+    config = check_config(folder)
+    tensors = {name: entry for file in _weight_files(folder) for name, entry in _header(folder, file).items()}
+    _check_types(folder, tensors)
+    _check_shapes(folder, config, tensors)
+
+
+def check_config(folder: Path, *, any_family: bool = False) -> dict[str, Any]:
+    """config.json of a folder, without code to run and with sizes that can be."""
     config = folder_config(folder)
     if config.get("auto_map", AUTO_MAP) != AUTO_MAP or "custom_pipelines" in config:
         raise ModelError(f"{folder}/config.json asks for code of its own (auto_map); such models are not run")
     for name in ("attn_implementation", "_attn_implementation"):
         if config.get(name) not in _ATTENTION_NAMES:
             raise ModelError(f"{folder}/config.json asks for attention {config[name]!r}; expected eager or sdpa")
-    if config.get("model_type") not in ("bert", "sparsebert"):
+    if not any_family and config.get("model_type") not in ("bert", "sparsebert"):
         raise ModelError(f"{folder} holds a {config.get('model_type')!r} model; expected bert or sparsebert")
     if config.get("transformers_weights") is not None or config.get("quantization_config") is not None:
         raise ModelError(f"{folder}/config.json redirects or quantises its weights; expected plain model.safetensors")
     _check_sizes(folder, config)
-    tensors = {name: entry for file in _weight_files(folder) for name, entry in _header(folder, file).items()}
-    _check_types(folder, tensors)
-    _check_shapes(folder, config, tensors)
+    return config
 
 
 def folder_config(folder: Path) -> dict[str, Any]:
@@ -85,6 +92,8 @@ def _weight_files(folder: Path) -> Iterator[str]:
     if (folder / "model.safetensors").is_file():
         yield "model.safetensors"
         return
+    if (folder / INT8_FILE).is_file():
+        raise ModelError(f"{folder} holds an int8 model; open it with sparsebert.load_model")
     if not index.is_file():
         raise ModelError(
             f"{folder} holds no model.safetensors; weights in other formats are not read, convert them first"

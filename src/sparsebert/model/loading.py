@@ -16,6 +16,7 @@ from sparsebert.errors import ModelError
 from sparsebert.model import bert
 from sparsebert.model.config import SparseBertConfig
 from sparsebert.model.folder_checks import folder_config
+from sparsebert.model.quantised_loading import is_quantised_folder, load_quantised
 from sparsebert.model.saving import no_bar
 from sparsebert.model.sources import model_folder, scratch_config
 from sparsebert.patterns import Pattern
@@ -106,18 +107,22 @@ def _from_scratch(cls: type[bert.Sparse], source: str, vocab_size: int | None, c
 
 
 def _from_folder(cls: type[bert.Sparse], source: str, changes: dict[str, Any]) -> Any:
+    if is_quantised_folder(source):
+        return load_quantised(Path(source), lambda: cls(_config(Path(source), changes)))
     folder = model_folder(source)
+    # New heads are named below in a line of our own; transformers' table would say the same at length.
+    with _quiet_transformers():
+        return cls.from_pretrained(folder, config=_config(folder, changes), local_files_only=True)
+
+
+def _config(folder: Path, changes: dict[str, Any]) -> SparseBertConfig:
     fields = folder_config(folder)
     try:
         if fields["model_type"] == "sparsebert":
-            config = SparseBertConfig.from_pretrained(folder, **changes)
-        else:
-            config = SparseBertConfig.from_bert(BertConfig.from_pretrained(folder), **changes)
+            return SparseBertConfig.from_pretrained(folder, **changes)
+        return SparseBertConfig.from_bert(BertConfig.from_pretrained(folder), **changes)
     except (ValueError, TypeError, OSError, StrictDataclassError) as error:
         raise ModelError(f"{folder}/config.json cannot be used: {error}") from error
-    # New heads are named below in a line of our own; transformers' table would say the same at length.
-    with _quiet_transformers():
-        return cls.from_pretrained(folder, config=config, local_files_only=True)
 
 
 @contextlib.contextmanager

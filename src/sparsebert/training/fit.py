@@ -18,6 +18,7 @@ import torch
 
 from sparsebert.errors import RunInterruptedError, TrainingError
 from sparsebert.files import synced_together, write_json
+from sparsebert.layers.bfloat16 import require_bfloat16
 from sparsebert.progress import Watcher
 from sparsebert.training import signals
 from sparsebert.training.checkpoints import Checkpoints, RunState
@@ -25,7 +26,6 @@ from sparsebert.training.config import FitConfig
 from sparsebert.training.events import event_writer
 from sparsebert.training.launch import Ranks, joined
 from sparsebert.training.objective import Objective
-from sparsebert.training.precision import require_bfloat16
 from sparsebert.training.run_folder import RunFolder
 from sparsebert.training.update import StepReport, Updater
 

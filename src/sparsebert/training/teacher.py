@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sparsebert.layers.bfloat16 import has_fast_bfloat16
 from sparsebert.training.fidelity import States, encoder_states
-from sparsebert.training.precision import has_fast_bfloat16
 
 _ROWS_AT_ONCE = 16  # windows in one pass
 

@@ -34,6 +34,16 @@ def has_fast_bfloat16() -> bool:
     return True
 
 
+def require_fast_bfloat16() -> None:
+    """Refuse bfloat16 for inference on a processor that would have to widen every number first."""
+    require_bfloat16()
+    if not has_fast_bfloat16():
+        raise ConfigError(
+            "this processor has no instructions for bfloat16 (AVX512-BF16 or AMX) and would be slower with it than "
+            "with float32; stay in float32, or call quantize(model) for int8"
+        )
+
+
 def _advertises_amx() -> bool:
     about = Path("/proc/cpuinfo")  # of Linux
     return about.exists() and " amx_tile" in about.read_text()

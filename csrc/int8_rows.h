@@ -1,0 +1,155 @@
+// What happens to a row of numbers between two products: activation, residual, normalisation, quantisation.
+#pragma once
+#include "int8_linear.h"
+#include "simd.h"
+
+#include <type_traits>
+
+namespace SB_NAMESPACE {
+
+constexpr int w32 = Simd<float>::width;
+typedef uint32_t Bits __attribute__((vector_size(SB_VECTOR_BYTES)));
+typedef int32_t Whole __attribute__((vector_size(SB_VECTOR_BYTES)));
+typedef uint8_t Bytes __attribute__((vector_size(SB_VECTOR_BYTES / 4), aligned(1), may_alias));
+
+// The larger and the smaller of two vectors; where one is NaN, the second. The compiler knows no such instruction by itself.
+SB_INLINE Vec<float> at_least(Vec<float> limit, Vec<float> x) {
+#if SB_VECTOR_BYTES == 64
+  return _mm512_max_ps(limit, x);
+#elif SB_VECTOR_BYTES == 32
+  return _mm256_max_ps(limit, x);
+#else
+  return limit > x ? limit : x;
+#endif
+}
+SB_INLINE Vec<float> at_most(Vec<float> limit, Vec<float> x) {
+#if SB_VECTOR_BYTES == 64
+  return _mm512_min_ps(limit, x);
+#elif SB_VECTOR_BYTES == 32
+  return _mm256_min_ps(limit, x);
+#else
+  return limit < x ? limit : x;
+#endif
+}
+
+// x times the normal distribution's share below x, within 3e-6: an odd polynomial inside [-5, 5], which holds all but 3e-7
+// of it. NaN stays NaN.
+SB_INLINE Vec<float> gelu(Vec<float> x) {
+  const float end = 5.0f;
+  const Vec<float> low = at_least(all<float>(-end), x), t = at_most(all<float>(end), low);
+  const Vec<float> z = t * (t * (2.0f / (end * end))) - 1.0f;
+  Vec<float> p = all<float>(-0.00104482367f);
+  p = p * z + 0.00317373918f;
+  p = p * z - 0.00400795415f;
+  p = p * z + 0.00515578315f;
+  p = p * z - 0.010063475f;
+  p = p * z + 0.0168802813f;
+  p = p * z - 0.0236618835f;
+  p = p * z + 0.0313650407f;
+  p = p * z - 0.0403866395f;
+  p = p * z + 0.0515246168f;
+  p = p * z - 0.0702984408f;
+  p = p * z + 0.141363755f;
+  return low * (t * p + 0.5f);
+}
+SB_INLINE Vec<float> relu(Vec<float> x) { return at_least(Vec<float>{}, x); }
+
+// Rows are worked on in whole vectors, and what is left over in one that is only partly stored: `work` is told where it
+// stands and how many numbers there are.
+template <class Work>
+SB_INLINE void over(int64_t count, Work work) {
+  int64_t k = 0;
+  for (; k + w32 <= count; k += w32) work(k, std::integral_constant<int, w32>());
+  if (k < count) work(k, int(count - k));
+}
+template <class Count>
+SB_INLINE Vec<float> load_some(const float* from, Count count, float rest) {
+  if constexpr (!std::is_same_v<Count, int>) return load(from);
+  Vec<float> v = all<float>(rest);
+  for (int i = 0; i < count; ++i) v[i] = from[i];
+  return v;
+}
+template <class Count>
+SB_INLINE void store_some(float* to, Count count, Vec<float> v) {
+  if constexpr (!std::is_same_v<Count, int>) return store(to, v);
+  for (int i = 0; i < count; ++i) to[i] = v[i];
+}
+
+SB_APART void add_row(float* row, const float* other, int64_t count) {
+  over(count, [&](int64_t k, auto some) {
+    store_some(row + k, some, load_some(row + k, some, 0) + load_some(other + k, some, 0));
+  });
+}
+
+// To mean 0 and variance 1, then weight and bias.
+SB_APART void normalise_row(float* row, int64_t count, const float* weight, const float* bias, float epsilon) {
+  Vec<float> total = {}, squares = {};
+  over(count, [&](int64_t k, auto some) { total += load_some(row + k, some, 0); });
+  const float mean = sum_one(total) / float(count);
+  over(count, [&](int64_t k, auto some) {
+    const Vec<float> d = load_some(row + k, some, mean) - mean;
+    squares += d * d;
+  });
+  const float factor = 1.0f / __builtin_sqrtf(sum_one(squares) / float(count) + epsilon);
+  over(count, [&](int64_t k, auto some) {
+    const Vec<float> d = (load_some(row + k, some, 0) - mean) * factor;
+    store_some(row + k, some, d * load_some(weight + k, some, 0) + load_some(bias + k, some, 0));
+  });
+}
+
+// How a row was quantised.
+struct Marks {
+  float scale, zero;
+};
+
+// The smallest and the largest number of a row, 0 among them.
+struct Span {
+  float low, high;
+  bool finite;
+};
+SB_INLINE Span span_of(const float* row, int64_t count) {
+  // Four of each, so that one comparison does not wait for the one before it.
+  Vec<float> low[4] = {}, high[4] = {}, bad[4] = {};
+  auto take = [&](int chain, Vec<float> x) {
+    low[chain] = at_most(x, low[chain]);
+    high[chain] = at_least(x, high[chain]);
+    bad[chain] += x * 0.0f;  // NaN where x is infinite or NaN
+  };
+  int64_t k = 0;
+  for (; k + 4 * w32 <= count; k += 4 * w32) {
+    take(0, load(row + k));
+    take(1, load(row + k + w32));
+    take(2, load(row + k + 2 * w32));
+    take(3, load(row + k + 3 * w32));
+  }
+  over(count - k, [&](int64_t rest, auto some) { take(0, load_some(row + k + rest, some, 0)); });
+  const Vec<float> lowest = at_most(at_most(low[0], low[1]), at_most(low[2], low[3]));
+  const Vec<float> highest = at_least(at_least(high[0], high[1]), at_least(high[2], high[3]));
+  return {-max_one(-lowest), max_one(highest), sum_one(bad[0] + bad[1] + (bad[2] + bad[3])) == 0.0f};
+}
+
+// Codes of a row: 254 steps from its smallest to its largest number, 0 being one of them.
+SB_APART Marks quantise_row(const float* row, int64_t count, uint8_t* codes) {
+  const Span span = span_of(row, count);
+  const float scale = span.high * (1.0f / 254) - span.low * (1.0f / 254);
+  if (!span.finite || scale < 1e-30f) {  // nothing that codes could be made of
+    for (int64_t k = 0; k < count; ++k) codes[k] = 0;
+    return {span.finite ? 0.0f : __builtin_nanf(""), 0.0f};
+  }
+  // Added to a small number, `rounder` leaves the nearest whole number in the lowest bits.
+  const float rounder = 12582912.0f, factor = 1.0f / scale;
+  const float zero = (rounder - span.low * factor) - rounder, first = rounder + zero;
+  over(count, [&](int64_t k, auto some) {
+    Vec<float> near = load_some(row + k, some, 0) * factor + first;
+    near = at_most(all<float>(rounder + 255.0f), at_least(all<float>(rounder), near));
+    const Bytes narrow = __builtin_convertvector((Bits)near & 255u, Bytes);
+    if constexpr (!std::is_same_v<decltype(some), int>) {
+      *reinterpret_cast<Bytes*>(codes + k) = narrow;
+    } else {
+      for (int i = 0; i < some; ++i) codes[k + i] = narrow[i];
+    }
+  });
+  return {scale, zero};
+}
+
+}  // namespace SB_NAMESPACE

@@ -1,0 +1,1 @@
+"""int8 layers against float64, on every instruction set; bfloat16"""

@@ -1,0 +1,64 @@
+"""Calls of the int8 kernel, right ones and ones whose structure has wrong numbers in it: in bounds, or refused."""
+
+import ctypes
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
+from sparsebert.layers import int8_kernel, linear
+from sparsebert.layers.int8_library import LinearCall, Matrix, best_linear_isa, run_linear
+from tests.layers.cases import Case, cases, finished, quantised, weights
+
+Drawn = tuple[Case, list[tuple[str, int]]]
+_NUMBERS = st.integers(-3, 70) | st.sampled_from([2**31, 2**62, 2**63 - 1, -(2**63)])
+_FIELDS = [name for name, kind in LinearCall._fields_ if kind is ctypes.c_int64]
+_ROWS = [f"{name}.row" for name, kind in LinearCall._fields_ if kind is Matrix]
+
+
+def calls() -> st.SearchStrategy[Drawn]:
+    """A call, and numbers of its structure to overwrite. Addresses stay, and no array is said to be larger."""
+    changes = st.lists(st.tuples(st.sampled_from(_FIELDS + _ROWS), _NUMBERS), max_size=3)
+    return st.tuples(cases(), changes)
+
+
+def make(drawn: Drawn) -> str:
+    """right or refused; anything else is raised."""
+    case, changes = drawn
+    return _spoiled(case, changes) if changes else _right(case)
+
+
+def _right(case: Case) -> str:
+    layer, (residual, norm), values = case.layer(), case.more(), case.values()
+    isa = case.seed % (best_linear_isa() + 1)
+    more: dict[str, Any] = {"activation": case.activation, "residual": residual, "norm": norm}
+    found = linear(values, layer.packed, isa=isa, codes=True, **more).values
+    if case.rows and norm is None:
+        rounded, step = quantised(values)
+        expected = finished(rounded @ weights(layer).t(), case, layer, residual, norm)
+        flips = step * weights(layer).abs().amax(1)
+        assert bool(((found.double() - expected).abs() <= 2.01 * flips + 1e-4 * expected.abs() + 2e-5).all())
+    return "right"
+
+
+def _spoiled(case: Case, changes: list[tuple[str, int]]) -> str:
+    layer, (residual, norm), codes = case.layer().packed, case.more(), case.codes()
+    call = LinearCall.from_buffer_copy(layer.call)
+    call.activation, call.threads, call.isa, call.rows = 1, 2, best_linear_isa(), case.rows
+    call.codes, call.marks = (
+        int8_kernel._matrix(codes.codes, torch.uint8),
+        int8_kernel._array(codes.marks, torch.float32),
+    )
+    if residual is not None:
+        call.residual = int8_kernel._matrix(residual, torch.float32)
+    if norm is not None:
+        call.norm_weight = int8_kernel._array(norm.weight, torch.float32)
+        call.norm_bias = int8_kernel._array(norm.bias, torch.float32)
+    result = int8_kernel._room(call, case.rows, case.outputs, True, True)
+    for name, number in changes:
+        owner, _, part = name.partition(".")
+        setattr(getattr(call, owner) if part else call, part or owner, number)
+    code = run_linear()(ctypes.byref(call))
+    del result
+    assert code in (0, 2, 4, 5, 7, 8)
+    return "refused" if code else "right"
