@@ -144,10 +144,8 @@ int check_call(const sb_call* call, Direction direction, Checked& checked) {
   int wrong = check_settings(c);
   if (!wrong) wrong = check_sizes(c, *checked.index);
   if (!wrong) wrong = check_lengths(c, checked.lengths);
-  if (!wrong && direction != SURVIVORS_CALL) {
-    if (!empty(c)) wrong = check_tensors(c, direction);
-    if (!wrong) wrong = check_entries(c, *checked.index, direction);
-  }
+  if (!wrong && !empty(c)) wrong = check_tensors(c, direction);
+  if (!wrong) wrong = check_entries(c, *checked.index, direction);
   if (!wrong) checked.problem = problem_of(c, checked, direction);
   return wrong;
 }

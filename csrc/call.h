@@ -9,7 +9,7 @@ struct Checked {
   std::vector<int64_t> lengths;  // copied: whoever called may still write to theirs
 };
 
-enum Direction { FORWARD_CALL, BACKWARD_CALL, SURVIVORS_CALL };
+enum Direction { FORWARD_CALL, BACKWARD_CALL };
 
 // SB_OK and a problem, or what is wrong with the call.
 int check_call(const sb_call* call, Direction direction, Checked& checked);

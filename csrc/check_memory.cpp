@@ -87,12 +87,9 @@ template <class T, class Sum, class... Arguments>
 int run(Arguments... arguments) {
   Case<T, Sum> made(arguments...);
   sb_call& c = made.c;
-  int failed = sb_forward(&c);  // first without saving weights
+  const int failed = sb_forward(&c);  // first without saving weights
   c.weights = view(made.weights);
-  failed |= sb_forward(&c) | sb_backward(&c);
-  const int64_t first = made.index.starts[made.index.length];
-  std::vector<uint8_t> flags(first);
-  return failed | sb_survivors(&c, 0, 0, flags.data(), first);
+  return failed | sb_forward(&c) | sb_backward(&c);
 }
 
 // Calls that do not fit, each wrong in one place: all must be refused, and none may touch what it must not.

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "call.h"
-#include "dropout.h"
 
 namespace {
 
@@ -248,22 +247,4 @@ int sb_best_isa() {
 int sb_forward(const sb_call* call) { return answer(call, FORWARD_CALL, forward); }
 
 int sb_backward(const sb_call* call) { return answer(call, BACKWARD_CALL, backward); }
-
-int sb_survivors(const sb_call* call, int64_t batch, int64_t head, uint8_t* survives, int64_t count) {
-  return answer(call, SURVIVORS_CALL, [&](const Problem& p) -> int {
-    if (batch < 0 || batch >= p.batch || head < 0 || head >= p.heads) return SB_BAD_SHAPE;
-    const int64_t* starts = p.rows.starts + (p.pattern_heads == 1 ? 0 : head) * (p.length + 1);
-    if (count != starts[p.length] - starts[0] || (count && !survives)) return SB_BAD_PART;
-    const SB_NAMESPACE::Dropout dropout(p.dropout, p.seed, batch, head);
-    const int64_t tokens = p.lengths ? p.lengths[batch] : p.length;
-    // An anchored last token is drawn where it stands, not where the pattern has it.
-    auto place = [&](int64_t i) { return p.token && i == p.length - 1 ? tokens - 1 : i; };
-    for (int64_t i = 0; i < p.length; ++i) {
-      const uint64_t row = dropout.row_key(place(i));
-      for (int64_t e = starts[i]; e < starts[i + 1]; ++e)
-        survives[e - starts[0]] = dropout.survives(row, int32_t(place(p.rows.others[e])));
-    }
-    return SB_OK;
-  });
-}
 }

@@ -59,8 +59,6 @@ struct sb_call {
 
 int sb_forward(const sb_call* call);
 int sb_backward(const sb_call* call);
-// 1 for each entry whose attention weight survives dropout, for one batch element and head.
-int sb_survivors(const sb_call* call, int64_t batch, int64_t head, uint8_t* survives, int64_t count);
 
 // The best instruction set this processor has, as SB_PORTABLE .. SB_AVX512.
 int sb_best_isa();

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from sparsebert import attend, patterns
-from sparsebert.attention import sparse_kernel
-from sparsebert.attention.sparse_indices import indices_of, rows_of
+from sparsebert.attention.sparse_indices import Indices, rows_of
+from sparsebert.attention.sparse_kernel import Operands, as_array, hand_over, new_call
 from sparsebert.attention.sparse_library import Call, Strided, library
 from sparsebert.errors import SparseBertError
 from sparsebert.patterns import Pattern
@@ -330,14 +330,13 @@ def make_spoiled(seed: int, changes: list[tuple[str, int]]) -> str:
     """A structure as Python fills it, with some numbers changed: answered with a code, or carried out in bounds."""
     chance = random.Random(seed)
     pattern = patterns.random(24, chance.choice([1, 2]), sparsity=0.7)
-    indices = indices_of(pattern, 24)
+    indices = Indices(*rows_of(pattern), False, 24)
     tensors = [torch.randn(2, 2, 24, 8) for _ in range(8)]
     weights = torch.zeros(2 * (2 if pattern.heads == 1 else 1) * pattern.kept)
-    call, alive = sparse_kernel._call(indices, tensors[0], None, torch.tensor([24, 9]), None, 0.3, 0.0)
-    names = ("query", "key", "value", "out", "grad_out", "grad_query", "grad_key", "grad_value")
-    for name, tensor in zip(names, tensors, strict=True):
-        setattr(call, name, sparse_kernel._strided(tensor, tensors[0]))
-    call.weights = sparse_kernel._array(weights, torch.float32)
+    call = new_call(indices, Operands(*tensors[:3], None, torch.tensor([24, 9]), None, scale=0.3, dropout=0.0))
+    names = ("out", "grad_out", "grad_query", "grad_key", "grad_value")
+    hand_over(call, tensors[0], **dict(zip(names, tensors[3:], strict=True)))
+    call.weights = as_array(weights, torch.float32)
     for name, number in changes:
         owner, _, part = name.partition(".")
         if part:
@@ -345,6 +344,5 @@ def make_spoiled(seed: int, changes: list[tuple[str, int]]) -> str:
         elif owner != "index" or number <= 0:  # another index that is alive has sizes of its own, which is checked too
             setattr(call, owner, number)
     codes = [library().sb_forward(ctypes.byref(call)), library().sb_backward(ctypes.byref(call))]
-    del alive
     assert all(0 <= code <= 10 for code in codes)
     return "refused" if any(codes) else "right"

@@ -11,12 +11,12 @@ from torch import Tensor
 from sparsebert import attend, patterns
 from sparsebert.attention.inputs import Inputs
 from sparsebert.attention.reference import attention_weights
-from sparsebert.attention.sparse_indices import Indices, indices_of, rows_of
-from sparsebert.attention.sparse_kernel import survivors
+from sparsebert.attention.sparse_indices import rows_of
 from sparsebert.attention.sparse_library import ISA_VARIABLE, ISAS, is_built, library
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
 from tests.attention.cases import Case, answers, attention_cases, rounding
+from tests.attention.dropout import survivors
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the C++ kernel was not built: no C++ compiler")
 
@@ -25,27 +25,6 @@ DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
 def runnable() -> list[str]:
     return list(ISAS[: library().sb_best_isa() + 1]) if is_built() else []
-
-
-def replayed_drops(case: Case, indices: Indices, rate: float, seed: int) -> Tensor:
-    """The factor dropout gave each entry, dense: 0, or 1 / (1 - rate)."""
-    flags = survivors(indices, case.batch, case.heads, rate, seed, case.length_tensor()).double()
-    factors = torch.zeros(case.batch, case.heads, case.length, case.length, dtype=torch.float64)
-    starts, keys = indices.row_starts, indices.keys
-    for b in range(case.batch):
-        real = case.length if case.lengths is None else case.lengths[b]
-        for h in range(case.heads):
-            head = 0 if indices.heads == 1 else h
-            for i in range(case.length):
-                for e in range(starts[head, i], starts[head, i + 1]):
-                    places = [int(i), int(keys[e])]
-                    if indices.token and real < case.length:
-                        if any(real - 1 <= place < case.length - 1 for place in places):
-                            continue
-                        places = [real - 1 if place == case.length - 1 else place for place in places]
-                    if max(places) < real:
-                        factors[b, h, places[0], places[1]] = flags[b, h, e - starts[head, 0]] / (1 - rate)
-    return factors
 
 
 def assert_close(expected: list[Tensor], found: list[Tensor], dtype: torch.dtype, terms: int) -> None:
@@ -72,12 +51,9 @@ def test_sparse_equals_the_oracle_forward_and_backward(case: Case, dtype: torch.
 @settings(max_examples=40)
 @given(attention_cases(longest=24, widths=(8, 3)), st.sampled_from([0.1, 0.5]), st.integers(0, 99))
 def test_dropout_equals_the_oracle_with_the_same_entries_dropped(case: Case, rate: float, seed: int) -> None:
-    if case.pattern is None:
-        case = replace(case, pattern=patterns.full(case.length))
-    assert case.pattern is not None
     torch.manual_seed(seed)
     drawn = int(torch.randint(-(2**63), 2**63 - 1, (1,)))
-    factors = replayed_drops(case, indices_of(case.pattern, case.length), rate, drawn)
+    factors = survivors(drawn, case.batch, case.heads, case.length, rate).double() / (1 - rate)
     *leaves, grad = case.tensors(torch.float64)
     leaves = [leaf.requires_grad_() for leaf in leaves]
     scale = case.width**-0.5
@@ -225,15 +201,21 @@ def test_nan_in_a_real_token_is_not_hidden() -> None:
 
 
 def test_dropout_falls_at_its_rate_and_apart_for_each_row_head_and_example() -> None:
-    indices = indices_of(patterns.full(64), 64)
-    flags = survivors(indices, 4, 6, 0.25, seed=11).double()
+    nothing, units = torch.zeros(4, 6, 64, 64), torch.eye(64).expand(4, 6, 64, 64)
+    drawn = []
+    for seed in (11, 12):
+        torch.manual_seed(seed)
+        drawn.append(
+            attend(nothing, nothing, units, dropout=0.25, backend="sparse") != 0
+        )  # equal weights, but for these
+    flags = drawn[0].double()
     assert abs(flags.mean() - 0.75) < 0.005
-    rows = flags.view(-1, 64)  # example, head and query, each row its own draw
+    rows = flags.reshape(-1, 64)  # example, head and query, each row its own draw
     correlation = torch.corrcoef(rows)
     correlation.fill_diagonal_(0)
     assert correlation.abs().mean() < 0.12  # 64 fair draws: 0.1 by chance
     assert correlation.abs().max() < 0.75
-    assert (survivors(indices, 4, 6, 0.25, seed=12) != flags.bool()).any()
+    assert (drawn[0] != drawn[1]).any()
 
 
 @pytest.mark.parametrize(

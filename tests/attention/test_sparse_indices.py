@@ -12,7 +12,15 @@ from torch import Tensor
 
 from sparsebert import patterns
 from sparsebert.attention import sparse_indices
-from sparsebert.attention.sparse_indices import Indices, indices_for, indices_of, rows_of
+from sparsebert.attention.sparse_indices import (
+    ENTRIES,
+    LONGS,
+    OTHERS,
+    STARTS,
+    Indices,
+    indices_for,
+    rows_of,
+)
 from sparsebert.attention.sparse_library import is_built, library
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
@@ -25,14 +33,24 @@ def build(pattern: Pattern, length: int) -> Indices:
     return Indices(*rows_of(pattern), pattern.anchor == "token", length)
 
 
+def starts_and_others(index: Indices, columns: bool) -> tuple[np.ndarray, np.ndarray]:
+    starts = index.part(columns, STARTS, np.int64).reshape(index.heads, index.length + 1)
+    return starts, index.part(columns, OTHERS, np.int32)
+
+
+def cached(pattern: Pattern, length: int) -> Indices:
+    return indices_for(*rows_of(pattern), pattern.digest, pattern.anchor == "token", length)
+
+
 @settings(max_examples=100)
 @given(st.data(), st.integers(1, 40), st.integers(1, 3))
 def test_an_index_is_the_cropped_pattern(data: st.DataObject, length: int, heads: int) -> None:
     pattern: Pattern = data.draw(random_patterns(length, heads))
     shorter = data.draw(st.integers(1, length))
     index, cropped = build(pattern, shorter), pattern.crop(shorter)
-    assert np.array_equal(index.row_starts, cropped.row_starts)
-    assert np.array_equal(index.keys, cropped.keys)
+    starts, keys = starts_and_others(index, columns=False)
+    assert np.array_equal(starts, cropped.row_starts)
+    assert np.array_equal(keys, cropped.keys)
     if index.origin is not None:  # each entry stems from one of the whole pattern, each from another
         assert len(index.origin.unique()) == index.kept
 
@@ -42,8 +60,9 @@ def test_an_index_is_the_cropped_pattern(data: st.DataObject, length: int, heads
 def test_columns_are_the_transpose_of_rows(data: st.DataObject, length: int, heads: int) -> None:
     pattern: Pattern = data.draw(random_patterns(length, heads))
     index = build(pattern, length)
-    row_starts, keys, column_starts = index.row_starts, index.keys, index.column_starts
-    queries, entries = index.queries, index.entries
+    row_starts, keys = starts_and_others(index, columns=False)
+    column_starts, queries = starts_and_others(index, columns=True)
+    entries = index.part(1, ENTRIES, np.int32)
     for head in range(pattern.heads):
         first = row_starts[head, 0]
         for column in range(length):
@@ -60,9 +79,9 @@ def test_the_cache_is_bounded_and_shared(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sparse_indices, "_CACHED_BYTES", 20_000)
     monkeypatch.setattr(sparse_indices, "_recent", OrderedDict())
     pattern = patterns.window(64)
-    assert indices_of(pattern, 50) is indices_of(patterns.window(64), 50)
+    assert cached(pattern, 50) is cached(patterns.window(64), 50)
     for length in range(1, 60):
-        indices_of(pattern, length)
+        cached(pattern, length)
     held = [index.num_bytes for index in sparse_indices._recent.values()]
     assert 1 < len(held) < 59
     assert sum(held) <= 20_000
@@ -94,9 +113,8 @@ def test_an_index_ends_with_its_holder() -> None:
 
 
 def test_long_lines_are_listed_and_a_dense_pattern_has_none() -> None:
-    border = build(patterns.border(600), 600)
-    assert border.long_rows.tolist() == [[0, 599, -1, -1, -1, -1, -1, -1]]
-    assert (build(patterns.full(600), 600).long_rows == -1).all()
+    assert build(patterns.border(600), 600).part(0, LONGS, np.int32).tolist() == [0, 599, -1, -1, -1, -1, -1, -1]
+    assert (build(patterns.full(600), 600).part(0, LONGS, np.int32) == -1).all()
 
 
 def rows(starts: list[list[int]], keys: list[int]) -> tuple[Tensor, Tensor]:

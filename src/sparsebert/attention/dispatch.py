@@ -119,8 +119,8 @@ def _pick(inputs: Inputs) -> tuple[str, str]:
 
 
 def _pick_on_gpu(inputs: Inputs) -> tuple[str, str]:
-    pattern, obstacle = inputs.pattern, triton_obstacle(inputs.query)
-    if inputs.bias is None and (pattern is None or pattern.kept == pattern.heads * pattern.length**2):
+    obstacle = triton_obstacle(inputs.query)
+    if inputs.bias is None and inputs.keeps_everything:
         return "sdpa", "nothing is excluded: everyone attends to everyone"
     if is_transformed():
         obstacle = "a transform of torch.func is at work"

@@ -30,7 +30,7 @@ def attend_gated(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
         raise AttentionError("backend 'gated' needs a gate; pass gate=..., or choose another backend")
     if is_transformed() or is_forward_mode(inputs):
         raise AttentionError("backend 'gated' has plain reverse-mode gradients only; use backend='reference'")
-    padded = _padded(inputs)
+    padded = inputs.padded()
     # A gate is learned by differences that half precision would round away, so the arithmetic is the gate's.
     arithmetic = torch.promote_types(inputs.query.dtype, inputs.gate.values.dtype)
     with torch.autocast(inputs.query.device.type, enabled=False):
@@ -144,25 +144,16 @@ def _reduced(grad: Tensor, gate: Tensor) -> Tensor:
 
 
 def _selected(values: Tensor, inputs: Inputs) -> Float[Tensor, "batch_or_1 heads_or_1 n n"]:
-    n, positions = inputs.length, values.shape[-1]
-    if not inputs.anchored_to_token or (inputs.lengths is None and n == positions):
+    n = inputs.length
+    if not inputs.anchored_to_token or (inputs.lengths is None and n == values.shape[-1]):
         return values[None, :, :n, :n]
-    places = inputs.places(positions)
-    return values[:, places[:, :, None], places[:, None, :]].transpose(0, 1)
-
-
-def _padded(inputs: Inputs) -> Bool[Tensor, "batch n"] | None:
-    if inputs.lengths is None:
-        return None
-    positions = torch.arange(inputs.length, device=inputs.query.device)
-    return positions >= inputs.lengths.to(inputs.query.device)[:, None]
+    return inputs.anchored(values)
 
 
 def _excluded(inputs: Inputs, padded: Bool[Tensor, "batch n"] | None) -> Bool[Tensor, "..."] | None:
     """Outside the pattern, or key padded; None where nothing is."""
     keys = None if padded is None else padded[:, None, None, :]
-    pattern = inputs.pattern
-    if pattern is None or pattern.kept == pattern.heads * pattern.length**2:
+    if inputs.pattern is None or inputs.keeps_everything:
         return keys
-    outside = ~_selected(pattern.keep().to(inputs.query.device), inputs)
+    outside = ~_selected(inputs.pattern.keep().to(inputs.query.device), inputs)
     return outside if keys is None else outside | keys

@@ -1,15 +1,16 @@
 """What every backend is handed: tensors that were checked once, and the settings that go with them."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from sparsebert.errors import AttentionError
-from sparsebert.patterns import Pattern
+from sparsebert.patterns import Pattern, full
 
 Relaxation = Literal["multiplicative", "additive", "log"]
 
@@ -58,12 +59,35 @@ class Inputs:
     def anchored_to_token(self) -> bool:
         return self.pattern is not None and self.pattern.anchor == "token"
 
-    def places(self, positions: int) -> Int[Tensor, "batch n"]:
-        """Which of a pattern's positions each token plays when the true last token plays the last of them."""
+    @property
+    def keeps_everything(self) -> bool:
+        """Whether no entry is excluded but for padding."""
+        return self.pattern is None or self.pattern.kept == self.pattern.heads * self.pattern.length**2
+
+    def pattern_or_full(self) -> Pattern:
+        """The pattern, or one that keeps everything."""
+        return _everything(self.length) if self.pattern is None else self.pattern
+
+    def drawn_seed(self) -> Int[Tensor, " 1"] | None:
+        """What dropout's draws come from, drawn on the CPU: the same torch seed drops the same entries everywhere."""
+        return torch.randint(-(2**63), 2**63 - 1, (1,)) if self.dropout > 0 else None
+
+    def padded(self) -> Bool[Tensor, "batch n"] | None:
+        """Which tokens are padding; None: none."""
+        if self.lengths is None:
+            return None
+        positions = torch.arange(self.length, device=self.query.device)
+        return positions >= self.lengths.to(self.query.device)[:, None]
+
+    def anchored(self, table: Tensor) -> Tensor:
+        """Of a [heads, positions, positions] table, what each example uses whose true last token plays the last of the
+        positions: [batch, heads, n, n]."""
         batch, device = self.query.shape[0], self.query.device
         tokens = torch.arange(self.length, device=device).expand(batch, -1)
         last = torch.full((batch,), self.length) if self.lengths is None else self.lengths
-        return torch.where(tokens == (last.to(device) - 1).clamp(min=0)[:, None], positions - 1, tokens)
+        is_last = tokens == (last.to(device) - 1).clamp(min=0)[:, None]
+        places = torch.where(is_last, table.shape[-1] - 1, tokens)
+        return table[:, places[:, :, None], places[:, None, :]].transpose(0, 1)
 
 
 def checked_inputs(
@@ -90,6 +114,12 @@ def checked_inputs(
     return inputs
 
 
+def bert_layout(query: Tensor) -> Tensor:
+    """Room for a result, laid out [batch, n, heads, d], so that joining the heads afterwards costs nothing."""
+    batch, heads, length, size = query.shape
+    return query.new_empty(batch, length, heads, size).transpose(1, 2)
+
+
 def is_transformed() -> bool:
     """Whether this runs inside a transform of torch.func (grad, vmap, jvp, ...)."""
     return torch._C._are_functorch_transforms_active()
@@ -104,6 +134,11 @@ def is_forward_mode(inputs: Inputs) -> bool:
         tensor is not None and unpack_dual(tensor).tangent is not None  # type: ignore[no-untyped-call]
         for tensor in tensors
     )
+
+
+@lru_cache(maxsize=4)
+def _everything(length: int) -> Pattern:
+    return full(length)
 
 
 def _check_tensors(**tensors: object) -> None:

@@ -22,10 +22,8 @@ def attend_sdpa(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
     empty = ~allowed.any(-1, keepdim=True)
     output = _dense(inputs, allowed | empty)
     output = output.masked_fill(empty, 0.0)
-    if inputs.lengths is not None:
-        padded = torch.arange(inputs.length, device=output.device) >= inputs.lengths.to(output.device)[:, None]
-        output = output.masked_fill(padded[:, None, :, None], 0.0)
-    return output
+    padded = inputs.padded()
+    return output if padded is None else output.masked_fill(padded[:, None, :, None], 0.0)
 
 
 def _dense(inputs: Inputs, allowed: Bool[Tensor, "..."] | None) -> Float[Tensor, "batch heads n d"]:
@@ -36,16 +34,15 @@ def _dense(inputs: Inputs, allowed: Bool[Tensor, "..."] | None) -> Float[Tensor,
 
 def _allowed(inputs: Inputs) -> Bool[Tensor, "batch_or_1 heads_or_1 n_or_1 n"] | None:
     """Kept by the pattern and key real; None where nothing is excluded, so that SDPA stays on its fast path."""
-    pattern, lengths, n = inputs.pattern, inputs.lengths, inputs.length
-    device = inputs.query.device
-    real = None if lengths is None else torch.arange(n, device=device) < lengths.to(device)[:, None]
-    if pattern is None or pattern.kept == pattern.heads * pattern.length**2:
-        return None if real is None else real[:, None, None, :]
+    pattern, padded, n, device = inputs.pattern, inputs.padded(), inputs.length, inputs.query.device
+    real = None if padded is None else ~padded[:, None, None, :]
+    if pattern is None or inputs.keeps_everything:
+        return real
     if pattern.anchor == "token" and (real is not None or n < pattern.length):
-        keep = _token_anchored(_dense_keep(pattern, pattern.length, device), inputs)
+        keep = inputs.anchored(_dense_keep(pattern, pattern.length, device))
     else:
         keep = _dense_keep(pattern, n, device)[None]
-    return keep if real is None else keep & real[:, None, None, :]
+    return keep if real is None else keep & real
 
 
 def _dense_keep(pattern: Pattern, n: int, device: torch.device) -> Bool[Tensor, "heads n n"]:
@@ -71,9 +68,3 @@ def _whole_keep(pattern: Pattern) -> tuple[Bool[Tensor, "heads n n"]]:
 @lru_cache(maxsize=4)
 def _corner(pattern: Pattern, n: int, device: torch.device) -> Bool[Tensor, "heads n n"]:
     return pattern.keep()[:, :n, :n].contiguous().to(device)
-
-
-def _token_anchored(keep: Bool[Tensor, "heads positions positions"], inputs: Inputs) -> Bool[Tensor, "batch heads n n"]:
-    """Each example's true last token takes over the row and column of the pattern's last position."""
-    places = inputs.places(keep.shape[-1])
-    return keep[:, places[:, :, None], places[:, None, :]].transpose(0, 1)

@@ -3,13 +3,10 @@
 attend_sparse(inputs) -> sparse_operator (autograd, compile, export, vmap) -> sparse_kernel -> ctypes -> csrc/
 """
 
-from functools import lru_cache
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sparsebert import patterns
 from sparsebert.attention.inputs import Inputs, is_forward_mode
 from sparsebert.attention.sparse_indices import rows_of
 from sparsebert.attention.sparse_kernel import DTYPES, SUMS
@@ -35,7 +32,7 @@ def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
         raise AttentionError(
             "backend 'sparse' has no forward-mode derivative; use backend='reference', or reverse mode"
         )
-    pattern = _everything(inputs.length) if inputs.pattern is None else inputs.pattern
+    pattern = inputs.pattern_or_full()
     starts, keys = rows_of(pattern)
     return attention(
         query,
@@ -43,18 +40,13 @@ def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
         inputs.value,
         None if inputs.bias is None else inputs.bias.to(SUMS[query.dtype]),
         None if inputs.lengths is None else inputs.lengths.to(torch.int64),
-        torch.randint(-(2**63), 2**63 - 1, (1,)) if inputs.dropout > 0 else None,
+        inputs.drawn_seed(),
         starts,
         keys,
-        CallSettings(_digest(pattern), pattern.anchor == "token", float(inputs.scale), float(inputs.dropout)),
+        settings=CallSettings(_digest(pattern), pattern.anchor == "token", float(inputs.scale), float(inputs.dropout)),
     )
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _digest(pattern: Pattern) -> str:
     return pattern.digest
-
-
-@lru_cache(maxsize=4)
-def _everything(length: int) -> Pattern:
-    return patterns.full(length)

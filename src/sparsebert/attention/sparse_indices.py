@@ -26,7 +26,7 @@ from sparsebert.patterns.pattern import digest_of
 # take turns, and each would find its index thrown out for the others'.
 _CACHED_BYTES = 256 * 2**20
 # The parts of an index, numbered as in csrc/sparse_attention.h.
-_STARTS, _OTHERS, _ENTRIES, _LONGS, _ORIGIN = range(5)
+STARTS, OTHERS, ENTRIES, LONGS, ORIGIN = range(5)
 
 _lock = threading.Lock()
 _recent: "OrderedDict[tuple[str, int], Indices]" = OrderedDict()
@@ -57,51 +57,20 @@ class Indices:
         checked(-min(number, 0))
         self.number = int(number)
         weakref.finalize(self, library().sb_index_free, self.number)
-        self.kept = int(library().sb_index_count(self.number, 0, _OTHERS))
+        self.kept = int(library().sb_index_count(self.number, 0, OTHERS))
 
     @property
     def num_bytes(self) -> int:
         return 20 * self.kept + 16 * self.heads * self.length  # row and column starts, others, entries, origin
 
     @functools.cached_property
-    def kept_by_head(self) -> list[int]:
-        starts = self.row_starts
-        return [int(count) for count in starts[:, -1] - starts[:, 0]]
-
-    @functools.cached_property
     def origin(self) -> Int64[Tensor, " kept"] | None:
         """Where each entry stands among the whole pattern's; None: in the same place."""
-        place = self._part(0, _ORIGIN, np.int64)
+        place = self.part(0, ORIGIN, np.int64)
         return torch.from_numpy(place) if len(place) or not self.kept else None
 
-    # Copies of what C++ holds, for whoever wants to look
-
-    @property
-    def row_starts(self) -> Int64[ndarray, "heads length_and_one"]:
-        return self._part(0, _STARTS, np.int64).reshape(self.heads, self.length + 1)
-
-    @property
-    def keys(self) -> Int32[ndarray, " kept"]:
-        return self._part(0, _OTHERS, np.int32)
-
-    @property
-    def column_starts(self) -> Int64[ndarray, "heads length_and_one"]:
-        return self._part(1, _STARTS, np.int64).reshape(self.heads, self.length + 1)
-
-    @property
-    def queries(self) -> Int32[ndarray, " kept"]:
-        return self._part(1, _OTHERS, np.int32)
-
-    @property
-    def entries(self) -> Int32[ndarray, " kept"]:
-        """Of each column's entries: which entry of the rows it is, counted from its head's first."""
-        return self._part(1, _ENTRIES, np.int32)
-
-    @property
-    def long_rows(self) -> Int32[ndarray, "heads long_lines"]:
-        return self._part(0, _LONGS, np.int32).reshape(self.heads, -1)
-
-    def _part(self, columns: int, part: int, dtype: type) -> ndarray:
+    def part(self, columns: int, part: int, dtype: type) -> ndarray:
+        """A copy of one of the arrays that C++ holds: of the rows, or of the columns."""
         count = int(library().sb_index_count(self.number, columns, part))
         checked(-min(count, 0))
         found: ndarray = np.empty(count, dtype)
@@ -149,9 +118,3 @@ def _make_room() -> None:
         digest, length = name
         if held > _CACHED_BYTES and name != newest and not (digest in in_use and latest[digest] == length):
             held -= _recent.pop(name).num_bytes
-
-
-def indices_of(pattern: Pattern, length: int) -> Indices:
-    """The index of a pattern at one input length."""
-    starts, keys = rows_of(pattern)
-    return indices_for(starts, keys, pattern.digest, pattern.anchor == "token", length)

@@ -53,7 +53,6 @@ class Call(ctypes.Structure):
 _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "sb_forward": (ctypes.c_int, [ctypes.POINTER(Call)]),
     "sb_backward": (ctypes.c_int, [ctypes.POINTER(Call)]),
-    "sb_survivors": (ctypes.c_int, [ctypes.POINTER(Call), _int64, _int64, _pointer, _int64]),
     "sb_best_isa": (ctypes.c_int, []),
     "sb_index_build": (_int64, [_pointer, _int64, _pointer] + [_int64] * 5),
     "sb_index_free": (ctypes.c_int, [_int64]),

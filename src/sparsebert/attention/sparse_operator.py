@@ -5,16 +5,16 @@ finds an index that is already there. Whether weights were saved for the gradien
 they were not (the call was traced without gradients), the backward pass makes them again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from sparsebert.attention import sparse_kernel
-from sparsebert.attention.inputs import is_transformed
+from sparsebert.attention.inputs import bert_layout, is_transformed
 from sparsebert.attention.sparse_indices import Indices, indices_for
-from sparsebert.attention.sparse_kernel import SUMS, bert_layout, weights_shape
+from sparsebert.attention.sparse_kernel import SUMS, Operands, weights_shape
 from sparsebert.errors import AttentionError
 
 
@@ -27,131 +27,80 @@ class CallSettings(NamedTuple):
     dropout: float
 
 
-def attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    starts: Tensor,
-    keys: Tensor,
-    settings: CallSettings,
-) -> Tensor:
-    """Attention over a pattern's rows; a bias belongs to the entries of the whole pattern."""
-    tensors = (query, key, value, bias, lengths, seed, starts, keys)
+def attention(*tensors: Tensor | None, settings: CallSettings) -> Tensor:
+    """Attention over a pattern's rows, of the tensors that the operator's schema names; a bias belongs to the entries
+    of the whole pattern."""
     if is_transformed():
         outputs: tuple[Tensor, Tensor] = _Transformed.apply(*tensors, *settings)  # type: ignore[no-untyped-call]
         return outputs[0]
-    learned = (query, key, value) if bias is None else (query, key, value, bias)
+    learned = [tensor for tensor in tensors[:4] if tensor is not None]
     save = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in learned)
     outputs = _attention(*tensors, *settings, save)
     return outputs[0]
 
 
-def _indices(starts: Tensor, keys: Tensor, digest: str, token: bool, query: Tensor) -> Indices:
+def _prepared(tensors: Sequence[Any], settings: Sequence[Any]) -> tuple[Indices, Operands]:
+    """The index of a call's pattern, and what the kernel computes from: of a bias, the entries that an input of this
+    length uses."""
+    query, key, value, bias, lengths, seed, starts, keys = tensors
+    digest, token, scale, dropout = settings
     if query.ndim != 4:
         raise AttentionError(f"query has shape {list(query.shape)}; expected [batch, heads, n, head size]")
-    return indices_for(starts, keys, digest, token, query.shape[2])
+    indices = indices_for(starts, keys, digest, token, query.shape[2])
+    if bias is not None and indices.origin is not None:
+        bias = bias[..., indices.origin]
+    return indices, Operands(query, key, value, bias, lengths, seed, scale, dropout)
 
 
-def _cropped(bias: Tensor | None, indices: Indices) -> Tensor | None:
-    """A bias of the whole pattern, reduced to the entries that an input of this length uses."""
-    return bias if bias is None or indices.origin is None else bias[..., indices.origin]
+_TENSORS = (
+    "Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor? lengths, Tensor? seed, Tensor starts, Tensor keys"
+)
+_SETTINGS = "str digest, bool token, float scale, float dropout"
 
 
-@torch.library.custom_op("sparsebert::attention", mutates_args=(), device_types="cpu")
-def _attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    starts: Tensor,
-    keys: Tensor,
-    digest: str,
-    token: bool,
-    scale: float,
-    dropout: float,
-    save: bool,
-) -> tuple[Tensor, Tensor]:
+@torch.library.custom_op(
+    "sparsebert::attention",
+    mutates_args=(),
+    device_types="cpu",
+    schema=f"({_TENSORS}, {_SETTINGS}, bool save) -> (Tensor, Tensor)",
+)
+def _attention(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The output, and the kept attention weights when they are to be saved for the gradient."""
-    indices = _indices(starts, keys, digest, token, query)
-    bias = _cropped(bias, indices)
-    return sparse_kernel.forward(indices, query, key, value, bias, lengths, seed, scale, dropout, save)
+    *settings, save = arguments[8:]
+    return sparse_kernel.forward(*_prepared(arguments[:8], settings), save)
 
 
-@torch.library.custom_op("sparsebert::attention_backward", mutates_args=(), device_types="cpu")
-def _attention_backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    starts: Tensor,
-    keys: Tensor,
-    output: Tensor,
-    weights: Tensor,
-    digest: str,
-    token: bool,
-    scale: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+@torch.library.custom_op(
+    "sparsebert::attention_backward",
+    mutates_args=(),
+    device_types="cpu",
+    schema=f"(Tensor grad, {_TENSORS}, Tensor output, Tensor weights, {_SETTINGS}) -> (Tensor, Tensor, Tensor, Tensor)",
+)
+def _attention_backward(grad: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias (empty where there is none)."""
-    indices = _indices(starts, keys, digest, token, query)
-    inputs = (query, key, value, _cropped(bias, indices), lengths, seed)
+    tensors, (output, weights), settings = arguments[:8], arguments[8:10], arguments[10:]
+    indices, operands = _prepared(tensors, settings)
     if weights.numel() == 0:
-        weights = sparse_kernel.forward(indices, *inputs, scale, dropout, save=True)[1]
-    *grads, grad_bias = sparse_kernel.backward(indices, grad, *inputs, output, weights, scale, dropout)
-    if bias is None or grad_bias is None:
+        weights = sparse_kernel.forward(indices, operands, save=True)[1]
+    *grads, grad_bias = sparse_kernel.backward(indices, operands, grad, output, weights)
+    if grad_bias is None:
         return grads[0], grads[1], grads[2], weights.new_empty(0)
     if indices.origin is not None:
-        grad_bias = torch.zeros_like(bias).index_copy_(-1, indices.origin, grad_bias)
+        grad_bias = torch.zeros_like(tensors[3]).index_copy_(-1, indices.origin, grad_bias)
     return grads[0], grads[1], grads[2], grad_bias
 
 
 @_attention.register_fake
-def _(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    starts: Tensor,
-    keys: Tensor,
-    digest: str,
-    token: bool,
-    scale: float,
-    dropout: float,
-    save: bool,
-) -> tuple[Tensor, Tensor]:
+def _(*arguments: Any) -> tuple[Tensor, Tensor]:
+    query, starts, save = arguments[0], arguments[6], arguments[-1]
     # How many entries an input of this length uses is for the kernel to say.
     shape = weights_shape(query, starts.shape[0], torch.library.get_ctx().new_dynamic_size()) if save else (0,)
     return bert_layout(query), query.new_empty(shape, dtype=SUMS[query.dtype])
 
 
 @_attention_backward.register_fake
-def _(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    starts: Tensor,
-    keys: Tensor,
-    output: Tensor,
-    weights: Tensor,
-    digest: str,
-    token: bool,
-    scale: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _(grad: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    query, bias, weights = arguments[0], arguments[3], arguments[9]
     like_bias = weights.new_empty(0) if bias is None else bias.new_empty(bias.shape)
     return bert_layout(query), bert_layout(query), bert_layout(query), like_bias
 

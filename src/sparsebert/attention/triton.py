@@ -7,7 +7,6 @@ the same kernels on CPU tensors, slowly: that is how they are tested without a G
 """
 
 import os
-from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,8 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from sparsebert import patterns
-from sparsebert.attention.inputs import Inputs, is_forward_mode
+from sparsebert.attention.inputs import Inputs, bert_layout, is_forward_mode
 from sparsebert.attention.triton_index import find, name_of
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
@@ -54,17 +52,15 @@ def attend_triton(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
             "GPU, or use backend='auto'"
         )
     query = inputs.query
-    pattern = _everything(inputs.length) if inputs.pattern is None else inputs.pattern
-    # Drawn on the CPU, whatever the device: the same torch seed drops the same entries on both.
-    seed = torch.randint(-(2**63), 2**63 - 1, (1,)).to(query.device) if inputs.dropout > 0 else None
+    seed = inputs.drawn_seed()
     output: Tensor = _attention(
         query,
         inputs.key,
         inputs.value,
         None if inputs.bias is None else inputs.bias.float(),
         None if inputs.lengths is None else inputs.lengths.to(query.device, torch.int64),
-        seed,
-        _name(pattern, inputs.length, query.device),
+        None if seed is None else seed.to(query.device),
+        _name(inputs.pattern_or_full(), inputs.length, query.device),
         float(inputs.scale),
         float(inputs.dropout),
     )[0]
@@ -83,48 +79,32 @@ def _name(pattern: Pattern, length: int, device: torch.device) -> str:
     return name
 
 
-@lru_cache(maxsize=4)
-def _everything(length: int) -> Pattern:
-    return patterns.full(length)
+_TENSORS = "Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor? lengths, Tensor? seed"
+_SETTINGS = "str index, float scale, float dropout"
 
 
-@torch.library.custom_op("sparsebert::triton_attention", mutates_args=())
-def _attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    index: str,
-    scale: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor]:
+@torch.library.custom_op(
+    "sparsebert::triton_attention", mutates_args=(), schema=f"({_TENSORS}, {_SETTINGS}) -> (Tensor, Tensor)"
+)
+def _attention(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The output, and the log of each row's sum of exponentials."""
     from sparsebert.attention.triton_launch import forward
 
-    return forward(find(index), _tensors(query, key, value, bias, lengths, seed), scale, dropout)
+    *tensors, index, scale, dropout = arguments
+    return forward(find(index), _tensors(*tensors), scale, dropout)
 
 
-@torch.library.custom_op("sparsebert::triton_attention_backward", mutates_args=())
-def _attention_backward(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    output: Tensor,
-    logsums: Tensor,
-    index: str,
-    scale: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+@torch.library.custom_op(
+    "sparsebert::triton_attention_backward",
+    mutates_args=(),
+    schema=f"(Tensor grad, {_TENSORS}, Tensor output, Tensor logsums, {_SETTINGS}) -> (Tensor, Tensor, Tensor, Tensor)",
+)
+def _attention_backward(grad: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of query, key, value and bias (empty where there is none)."""
     from sparsebert.attention.triton_launch import backward
 
-    tensors = _tensors(query, key, value, bias, lengths, seed)
+    *given, output, logsums, index, scale, dropout = arguments
+    tensors, bias = _tensors(*given), given[3]
     tensors |= {"output": _joined(output), "grad": _joined(grad), "logsums": logsums.contiguous()}
     grads, slopes = backward(find(index), tensors, scale, dropout)
     if bias is None or slopes is None:
@@ -133,44 +113,21 @@ def _attention_backward(
 
 
 @_attention.register_fake
-def _(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    index: str,
-    scale: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor]:
-    return _joined_like(query), query.new_empty(query.shape[:3], dtype=torch.float32)
+def _(query: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    return bert_layout(query), query.new_empty(query.shape[:3], dtype=torch.float32)
 
 
 @_attention_backward.register_fake
-def _(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor | None,
-    lengths: Tensor | None,
-    seed: Tensor | None,
-    output: Tensor,
-    logsums: Tensor,
-    index: str,
-    scale: float,
-    dropout: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _(grad: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    query, bias, logsums = arguments[0], arguments[3], arguments[7]
     like_bias = logsums.new_empty(0 if bias is None else bias.shape)
-    return _joined_like(query), _joined_like(query), _joined_like(query), like_bias
+    return bert_layout(query), bert_layout(query), bert_layout(query), like_bias
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    query, key, value, bias, lengths, seed, index, scale, dropout = inputs
-    ctx.save_for_backward(query, key, value, bias, lengths, seed, *output)
-    ctx.settings = (index, scale, dropout)
-    ctx.index = find(index)  # kept alive until the gradient is taken
+    ctx.save_for_backward(*inputs[:6], *output)
+    ctx.settings = inputs[6:]
+    ctx.index = find(inputs[6])  # kept alive until the gradient is taken
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
@@ -180,8 +137,7 @@ def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor |
         return (None,) * 9
     saved = ctx.saved_tensors  # asked for once: a checkpointed layer makes them again at the first request alone
     grads = _attention_backward(grad, *saved, *ctx.settings)
-    grad_bias = None if saved[3] is None else grads[3]
-    return (*grads[:3], grad_bias, None, None, None, None, None)
+    return (*grads[:3], None if saved[3] is None else grads[3], *(None,) * 5)
 
 
 _attention.register_autograd(_backward, setup_context=_setup_context)
@@ -201,8 +157,3 @@ def _tensors(
 def _joined(tensor: Tensor) -> Tensor:
     """In the memory layout that BERT joins its heads in: the tensor itself where it is, else a copy."""
     return tensor.transpose(1, 2).contiguous().transpose(1, 2)
-
-
-def _joined_like(query: Tensor) -> Tensor:
-    batch, heads, length, size = query.shape
-    return query.new_empty(batch, length, heads, size).transpose(1, 2)

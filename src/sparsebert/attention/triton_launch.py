@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from sparsebert.attention import triton_pieces, triton_tiles
+from sparsebert.attention.inputs import bert_layout
 from sparsebert.attention.triton_index import PIECE, CutLines, Index
 
 TILE = 2048  # numbers of a tile, lines x head size: few enough that every kernel's tiles stay in registers
@@ -25,7 +26,7 @@ Pool = dict[str, Any]
 def forward(index: Index, tensors: Pool, scale: float, dropout: float) -> tuple[Tensor, Tensor]:
     """The output, and the log of each row's sum; tensors: query, key, value, bias, lengths, seed."""
     query = tensors["query"]
-    output = joined_layout(query)
+    output = bert_layout(query)
     logsums = query.new_empty(query.shape[:3], dtype=torch.float32)
     pool = _pool(index, tensors, scale, dropout) | {"output": output, "logsums": logsums}
     with _device_of(query):
@@ -44,9 +45,9 @@ def forward(index: Index, tensors: Pool, scale: float, dropout: float) -> tuple[
 def backward(index: Index, tensors: Pool, scale: float, dropout: float) -> tuple[list[Tensor], Tensor | None]:
     """The gradients of query, key and value, and of each score where there is a bias: [batch, (heads,) kept].
 
-    tensors: those of forward(), its two results, and grad, laid out as joined_layout()."""
+    tensors: those of forward(), its two results, and grad, laid out as bert_layout()."""
     query = tensors["query"]
-    grads = [joined_layout(query) for _ in range(3)]
+    grads = [bert_layout(query) for _ in range(3)]
     batch, heads = query.shape[:2]
     slopes = None
     if tensors["bias"] is not None:  # entries that only longer examples use are never written
@@ -67,12 +68,6 @@ def backward(index: Index, tensors: Pool, scale: float, dropout: float) -> tuple
             {"partial_key": grads[1], "partial_value": grads[2]},
         )
     return grads, slopes
-
-
-def joined_layout(query: Tensor) -> Tensor:
-    """Memory laid out [batch, n, heads, d], so that joining the heads afterwards costs nothing."""
-    batch, heads, length, size = query.shape
-    return query.new_empty(batch, length, heads, size).transpose(1, 2)
 
 
 def launch(kernel: Any, programs: int, pool: Pool, **options: Any) -> None:
