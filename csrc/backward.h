@@ -135,21 +135,13 @@ struct BackwardRows {
   }
 
   SB_INLINE void run() {
-    sweep(
-        f, piece,
-        [&](int64_t from, int64_t to) {
-          key.pack(from, to);
-          value.pack(from, to);
-        },
-        [&](int64_t from, int64_t to) { tile(from, to); },
-        [&](int s, int64_t, int64_t to) { segment(s, to); });
+    sweep_with(*this, key, value);
     for (int s = 0; s < SB_MAX_LONG; ++s) {
       if (longs.index[s] >= 0)
         send_row(longs.sums[s], grad_query.row(longs.index[s]), p.size, T(p.scale));
     }
     settle_stores();
-    grad_query.clear(larger_of<int64_t>(f.length, piece.first * SB_TILE),
-                     smaller_of<int64_t>(p.length, piece.last * SB_TILE));
+    grad_query.clear_padding(f, piece);
   }
 };
 
@@ -230,23 +222,15 @@ struct BackwardColumns {
   }
 
   SB_INLINE void run() {
-    sweep(
-        f, piece,
-        [&](int64_t from, int64_t to) {
-          query.pack(from, to);
-          grad.pack(from, to);
-        },
-        [&](int64_t from, int64_t to) { tile(from, to); },
-        [&](int s, int64_t, int64_t to) { segment(s, to); });
+    sweep_with(*this, query, grad);
     for (int s = 0; s < SB_MAX_LONG; ++s) {
       if (longs.index[s] < 0) continue;
       send_row(longs.sums[s], grad_key.row(longs.index[s]), p.size, T(p.scale));
       send_row(longs.sums[s] + padded, grad_value.row(longs.index[s]), p.size, T(1));
     }
     settle_stores();
-    const int64_t end = smaller_of<int64_t>(p.length, piece.last * SB_TILE);
-    grad_key.clear(larger_of<int64_t>(f.length, piece.first * SB_TILE), end);
-    grad_value.clear(larger_of<int64_t>(f.length, piece.first * SB_TILE), end);
+    grad_key.clear_padding(f, piece);
+    grad_value.clear_padding(f, piece);
   }
 };
 

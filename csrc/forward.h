@@ -207,17 +207,10 @@ struct Forward {
   }
 
   SB_INLINE void run() {
-    sweep(
-        f, piece,
-        [&](int64_t from, int64_t to) {
-          key.pack(from, to);
-          value.pack(from, to);
-        },
-        [&](int64_t from, int64_t to) { tile(from, to); },
-        [&](int s, int64_t, int64_t to) { segment(s, to); });
+    sweep_with(*this, key, value);
     close_longs();
     settle_stores();
-    out.clear(larger_of<int64_t>(f.length, piece.first * SB_TILE), smaller_of<int64_t>(p.length, piece.last * SB_TILE));
+    out.clear_padding(f, piece);
   }
 };
 

@@ -90,8 +90,8 @@ SB_INLINE void get(const Line& line, const T* entries, T* to) {
   if (line.tail >= 0) to[run] = entries[line.tail];
 }
 
-// Runs a pass: pack(from, to) brings others in, tile(from, to) works on lines, segment(slot, from, to) on what long
-// line `slot` keeps among others [from, to).
+// Runs a pass: pack(from, to) brings others in, tile(from, to) works on lines, segment(slot, to) on what long line
+// `slot` keeps among others below `to` and has not taken yet.
 template <class Pack, class Tile, class Segment>
 SB_INLINE void sweep(const Frame& f, const Piece& piece, Pack pack, Tile tile, Segment segment) {
   constexpr int64_t block = 64;
@@ -113,7 +113,7 @@ SB_INLINE void sweep(const Frame& f, const Piece& piece, Pack pack, Tile tile, S
       const int64_t to = smaller_of(frontier + block, f.length);
       pack(frontier, to);
       if (piece.longs) {
-        for (int s = 0; s < SB_MAX_LONG && f.longs()[s] >= 0; ++s) segment(s, frontier, to);
+        for (int s = 0; s < SB_MAX_LONG && f.longs()[s] >= 0; ++s) segment(s, to);
       }
       frontier = to;
     }

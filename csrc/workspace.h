@@ -99,10 +99,24 @@ struct Sink {
   SB_INLINE void done(int64_t i) const {
     if (buffer) send_row(buffer, row(i), size, T(1));
   }
-  SB_INLINE void clear(int64_t from, int64_t to) const {
-    for (int64_t i = from; i < to; ++i) clear_row(row(i), size);
+  // Zeros for the padding among the lines of a piece.
+  SB_INLINE void clear_padding(const Frame& f, const Piece& piece) const {
+    const int64_t end = smaller_of<int64_t>(f.p.length, piece.last * SB_TILE);
+    for (int64_t i = larger_of<int64_t>(f.length, piece.first * SB_TILE); i < end; ++i) clear_row(row(i), size);
   }
 };
+
+// Runs a pass whose lines gather from two sources.
+template <class Work, class Source>
+SB_INLINE void sweep_with(Work& work, const Source& one, const Source& other) {
+  sweep(
+      work.f, work.piece,
+      [&](int64_t from, int64_t to) {
+        one.pack(from, to);
+        other.pack(from, to);
+      },
+      [&](int64_t from, int64_t to) { work.tile(from, to); }, [&](int s, int64_t to) { work.segment(s, to); });
+}
 
 // The long lines of one piece of the work, with what each has gathered so far.
 template <class T>

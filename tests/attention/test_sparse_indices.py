@@ -90,16 +90,16 @@ def test_the_cache_is_bounded_and_shared(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_layers_that_take_turns_find_their_indices_however_small_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse_indices, "_CACHED_BYTES", 1)
     layers = patterns.per_layer([patterns.window(64, radius=radius) for radius in (1, 2, 3, 1, 2, 3)])
-    first = [indices_of(layers.layer(number), 50) for number in range(6)]
-    assert [indices_of(layers.layer(number), 50) for number in range(6)] == first
+    first = [cached(layers.layer(number), 50) for number in range(6)]
+    assert [cached(layers.layer(number), 50) for number in range(6)] == first
     assert first[0] is first[3]
     for number in range(6):  # another length takes the place of the first
-        indices_of(layers.layer(number), 40)
+        cached(layers.layer(number), 40)
     mine = {layers.layer(number).digest for number in range(6)}
     assert [length for digest, length in sparse_indices._recent if digest in mine] == [40, 40, 40]
     del layers
     gc.collect()
-    indices_of(patterns.star(64), 50)
+    cached(patterns.star(64), 50)
     assert [length for digest, length in sparse_indices._recent if digest in mine] == []
 
 
