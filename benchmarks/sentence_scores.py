@@ -27,7 +27,7 @@ from sparsebert import load_model
 from sparsebert.model.heads import give_pattern
 from sparsebert.model.pooling import pooling_of
 from sparsebert.model.sources import model_folder
-from sparsebert.patterns import find
+from sparsebert.patterns import Pattern, find
 from sparsebert.training.fidelity import pooled
 from sparsebert.training.starting_points import source_of
 
@@ -58,13 +58,16 @@ def paragraph_pairs(data: Path, count: int) -> list[tuple[str, str]]:
 class Encoder:
     """A model that makes embeddings of texts."""
 
-    def __init__(self, name: str) -> None:
-        source, _, pattern = name.partition(":")
+    def __init__(self, name: str, pattern: Pattern | None = None) -> None:
+        """name: of a model; a pattern's name or file may follow behind a colon."""
+        source, _, named = name.partition(":")
         self.model = load_model(source_of(source), "none").eval()
         self.pooling = pooling_of(source_of(source))
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(model_folder(source_of(source))))
-        if pattern:
-            give_pattern(self.model, find(pattern, LENGTH, int(self.model.config.num_attention_heads)))
+        if named:
+            pattern = find(named, LENGTH, int(self.model.config.num_attention_heads))
+        if pattern is not None:
+            give_pattern(self.model, pattern)
 
     @torch.no_grad()
     def embed(self, texts: list[str]) -> np.ndarray:
@@ -98,6 +101,21 @@ def sts_scores(encoder: Encoder, sets: dict[str, list[tuple[float, str, str]]]) 
     return scores
 
 
+def scored(
+    encoder: Encoder, sets: dict[str, list[tuple[float, str, str]]], pairs: list[tuple[str, str]], dense: np.ndarray
+) -> dict[str, float]:
+    """All figures of a model. dense: embeddings of all first paragraphs, then all second ones, by the dense model."""
+    vectors = encoder.embed([text for texts in zip(*pairs, strict=True) for text in texts])
+    found = (vectors[: len(pairs)] @ vectors[len(pairs) :].T).argmax(1) == np.arange(len(pairs))
+    pattern = getattr(encoder.model, "pattern", None)
+    return {
+        "sparsity": 0.0 if pattern is None else pattern.sparsity,
+        **sts_scores(encoder, sets),
+        "paragraphs": 100 * float(found.mean()),
+        "distance": 1.0 - float((vectors * dense).sum(1).mean()),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
@@ -109,24 +127,14 @@ def main() -> None:
     asked = parser.parse_args()
     sets = sts_rows(asked.data) if asked.sts != "none" else {}
     sets = {name: rows for name, rows in sets.items() if asked.sts == "all" or name == "STS-B dev"}
-    firsts, seconds = (list(texts) for texts in zip(*paragraph_pairs(asked.data, asked.articles), strict=True))
+    pairs = paragraph_pairs(asked.data, asked.articles)
     known = asked.out.read_text().splitlines() if asked.out and asked.out.exists() else []
     done = {json.loads(line)["model"] for line in known}
-    dense = Encoder(asked.dense).embed(firsts + seconds)
+    dense = Encoder(asked.dense).embed([text for texts in zip(*pairs, strict=True) for text in texts])
     for name in asked.models:
         if name in done:
             continue
-        encoder = Encoder(name)
-        vectors = encoder.embed(firsts + seconds)
-        found = (vectors[: len(firsts)] @ vectors[len(firsts) :].T).argmax(1) == np.arange(len(firsts))
-        pattern = getattr(encoder.model, "pattern", None)
-        line = {
-            "model": name,
-            "sparsity": 0.0 if pattern is None else pattern.sparsity,
-            **sts_scores(encoder, sets),
-            "paragraphs": 100 * float(found.mean()),
-            "distance": 1.0 - float((vectors * dense).sum(1).mean()),
-        }
+        line = {"model": name, **scored(Encoder(name), sets, pairs, dense)}
         print(json.dumps(line), flush=True)
         if asked.out:
             with asked.out.open("a") as file:

@@ -1,0 +1,193 @@
+"""What is lost under a pattern: quality against sparsity, for learned and hand-made patterns, untouched and adapted.
+
+    python benchmarks/without_loss.py --corpus CORPUS --data DATA --out OUT --seeds 3
+    python benchmarks/without_loss.py --out OUT --table --figure docs/results/without-loss.svg
+
+CORPUS must hold none of the articles that `sentence_scores.py` asks about: it takes the first of DATA's Wikipedia, so
+prepare the later ones. Every run is one of the package's own, in a folder below OUT, and goes on where it was; scores
+are added to OUT/scores.jsonl as they come, what is asked first at first, so the script may be ended at any time.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from sentence_scores import Encoder, paragraph_pairs, scored, sts_rows
+
+from sparsebert import Pattern, patterns
+from sparsebert.progress import for_this_terminal
+from sparsebert.runs import AdaptRun, SearchRun
+
+LENGTH, HEADS = 128, 12
+HANDMADE = ("star", "longformer", "log_sparse", "big_bird", "strided", "fixed")
+STS = ("STS-B dev", "STS12", "STS13", "STS14", "STS15")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A pattern, and whether the weights were adapted to it."""
+
+    name: str  # of the kind of pattern
+    sparsity: float  # that was asked for; of a hand-made one its own
+    seed: int
+    adapted: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}-{100 * self.sparsity:.1f}-{'adapted' if self.adapted else 'untouched'}-{self.seed}"
+
+
+def conditions(seeds: int) -> Iterator[Condition]:
+    """Untouched weights first, then adapted ones, the sparsity of the paper first."""
+    handmade = [(name, patterns.named(name, LENGTH, HEADS).sparsity) for name in HANDMADE]
+    windows = [("window_border", sparsity) for sparsity in (0.9, 0.95, 0.96)]
+    learned = [
+        (name, sparsity) for name in ("learned by layer", "learned") for sparsity in (0.9, 0.95, 0.96, 0.8, 0.97)
+    ]
+    yield Condition("dense", 0.0, 0)
+    for seed in range(seeds):
+        yield from (Condition(name, sparsity, seed) for name, sparsity in learned)
+    yield from (Condition(name, sparsity, 0) for name, sparsity in [*windows, *handmade])
+    for sparsity in (0.9, 0.95, 0.8, 0.97):
+        for seed in range(seeds):
+            yield Condition("learned by layer", sparsity, seed, adapted=True)
+    for name, sparsity in [*windows, *handmade]:
+        yield from (Condition(name, sparsity, seed, adapted=True) for seed in range(seeds))
+
+
+class Lab:
+    """Makes the runs of conditions, and scores them."""
+
+    def __init__(self, asked: argparse.Namespace) -> None:
+        self.asked, self.out = asked, asked.out
+        fit = {"precision": asked.precision, "checkpoint_every": 200, "keep_checkpoints": 1}
+        self.common: dict[str, Any] = {"corpus": asked.corpus, "length": LENGTH, "batch_size": 16, **fit}
+
+    def searched(self, name: str, seed: int) -> Pattern:
+        """One search serves all sparsities: it is led to the second highest, where every line still has its say."""
+        layers = "own" if name == "learned by layer" else "shared"
+        folder = self.out / f"search-{layers}-{seed}"
+        given = {**self.common, "model": "minilm", "steps": self.asked.search_steps, "seed": seed, "layers": layers}
+        run = SearchRun.read({**given, "sparsities": (0.8, 0.9, 0.95)})
+        run.make(folder, for_this_terminal(folder.name))
+        return Pattern.load(folder / "pattern.safetensors")
+
+    def pattern(self, condition: Condition) -> Pattern | None:
+        if condition.name == "dense":
+            return None
+        if condition.name.startswith("learned"):
+            return self.searched(condition.name, condition.seed).at_sparsity(condition.sparsity)
+        if condition.name == "window_border":
+            return patterns.window_border(LENGTH, sparsity=condition.sparsity)
+        return patterns.named(condition.name, LENGTH, HEADS)
+
+    def encoder(self, condition: Condition) -> Encoder:
+        pattern = self.pattern(condition)
+        if not condition.adapted:
+            return Encoder("minilm", pattern)
+        folder = self.out / condition.key.replace(" ", "-")
+        given = {**self.common, "model": "minilm", "steps": self.asked.adapt_steps, "seed": condition.seed}
+        AdaptRun.read({**given, "pattern": pattern}).make(folder, for_this_terminal(folder.name))
+        return Encoder(str(folder))
+
+
+def run(asked: argparse.Namespace) -> None:
+    torch.set_num_threads(asked.threads)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    lab, scores = Lab(asked), asked.out / "scores.jsonl"
+    done = {line["key"] for line in read(scores)}
+    sets, pairs = sts_rows(asked.data), paragraph_pairs(asked.data, 1000)
+    dense = Encoder("minilm").embed([text for texts in zip(*pairs, strict=True) for text in texts])
+    for condition in conditions(asked.seeds):
+        if condition.key in done:
+            continue
+        figures = scored(lab.encoder(condition), sets, pairs, dense)
+        line = {"key": condition.key, "name": condition.name, "seed": condition.seed, "adapted": condition.adapted}
+        with scores.open("a") as file:
+            file.write(json.dumps({**line, **figures}) + "\n")
+        print(condition.key, {name: round(value, 3) for name, value in figures.items()}, flush=True)
+
+
+def read(scores: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in scores.read_text().splitlines()] if scores.exists() else []
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """A row a condition, means over seeds with the lowest and highest of them."""
+    rows: dict[tuple[str, bool, str], list[dict[str, Any]]] = {}
+    for line in lines:
+        rows.setdefault((line["name"], line["adapted"], f"{100 * line['sparsity']:.1f}"), []).append(line)
+    text = [
+        "| pattern | weights | sparsity | seeds | STS-B dev | STS12..15 | paragraphs | distance |",
+        "|---|" + "---|" * 7,
+    ]
+    for (name, adapted, sparsity), found in rows.items():
+        others = [fmean(line[one] for one in STS[1:]) for line in found]
+        cells = [_spread([line["STS-B dev"] for line in found], 2), _spread(others, 2)]
+        cells += [_spread([line["paragraphs"] for line in found], 1), _spread([line["distance"] for line in found], 4)]
+        weights = "adapted" if adapted else "untouched"
+        text.append(f"| {name} | {weights} | {sparsity} % | {len(found)} | {' | '.join(cells)} |")
+    return "\n".join(text) + "\n"
+
+
+def _spread(values: list[float], digits: int) -> str:
+    mean = f"{fmean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def figure(lines: list[dict[str, Any]], path: Path) -> None:
+    """Distance and paragraphs against sparsity, a line a kind of pattern."""
+    from sparsebert.patterns.figures import blank_figure, save_figure
+
+    drawn = blank_figure(9, 4.2)
+    for place, (measure, words) in enumerate(
+        {"distance": "embedding distance to dense", "paragraphs": "paragraphs found, %"}.items(), 1
+    ):
+        axes = drawn.add_subplot(1, 2, place)
+        for name, adapted in sorted({(line["name"], line["adapted"]) for line in lines if line["name"] != "dense"}):
+            points = [line for line in lines if (line["name"], line["adapted"]) == (name, adapted)]
+            by_sparsity: dict[float, list[float]] = {}
+            for line in points:
+                by_sparsity.setdefault(round(100 * line["sparsity"], 1), []).append(line[measure])
+            places = sorted(by_sparsity)
+            style = {"marker": "o" if adapted else "x", "linestyle": "-" if adapted else ":"}
+            label = f"{name}, {'adapted' if adapted else 'untouched'}"
+            axes.plot(places, [fmean(by_sparsity[one]) for one in places], label=label, **style)
+        for line in lines:
+            if line["name"] == "dense" and measure == "paragraphs":
+                axes.axhline(line[measure], color="grey", linewidth=0.8)
+        axes.set_xlabel("sparsity, %")
+        axes.set_ylabel(words)
+    drawn.axes[1].legend(fontsize=6, loc="lower left")
+    save_figure(drawn, path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--search-steps", type=int, default=360)
+    parser.add_argument("--adapt-steps", type=int, default=1200)
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--table", action="store_true", help="print what there is, train nothing")
+    parser.add_argument("--figure", type=Path)
+    asked = parser.parse_args()
+    if asked.corpus is not None and asked.data is not None:
+        run(asked)
+    lines = read(asked.out / "scores.jsonl")
+    if asked.table:
+        print(table(lines))
+    if asked.figure is not None:
+        figure(lines, asked.figure)
+
+
+if __name__ == "__main__":
+    main()
