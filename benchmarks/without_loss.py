@@ -43,19 +43,19 @@ class Condition:
 
 
 def conditions(seeds: int) -> Iterator[Condition]:
-    """Untouched weights first, then adapted ones, the sparsity of the paper first."""
+    """The sparsity of the paper first, untouched weights before adapted ones; a condition may come twice."""
     handmade = [(name, patterns.named(name, LENGTH, HEADS).sparsity) for name in HANDMADE]
     windows = [("window_border", sparsity) for sparsity in (0.9, 0.95, 0.96)]
-    learned = [
-        (name, sparsity) for name in ("learned by layer", "learned") for sparsity in (0.9, 0.95, 0.96, 0.8, 0.97)
-    ]
     yield Condition("dense", 0.0, 0)
-    for seed in range(seeds):
-        yield from (Condition(name, sparsity, seed) for name, sparsity in learned)
+    for sparsity in (0.9, 0.95, 0.8, 0.96, 0.97):
+        for name in ("learned by layer", "learned"):
+            yield from (Condition(name, sparsity, seed) for seed in range(seeds))
+        if sparsity == 0.9:
+            yield Condition("window_border", sparsity, 0)
+            yield Condition("learned by layer", sparsity, 0, adapted=True)
     yield from (Condition(name, sparsity, 0) for name, sparsity in [*windows, *handmade])
     for sparsity in (0.9, 0.95, 0.8, 0.97):
-        for seed in range(seeds):
-            yield Condition("learned by layer", sparsity, seed, adapted=True)
+        yield from (Condition("learned by layer", sparsity, seed, adapted=True) for seed in range(seeds))
     for name, sparsity in [*windows, *handmade]:
         yield from (Condition(name, sparsity, seed, adapted=True) for seed in range(seeds))
 
@@ -106,6 +106,7 @@ def run(asked: argparse.Namespace) -> None:
     for condition in conditions(asked.seeds):
         if condition.key in done:
             continue
+        done.add(condition.key)
         figures = scored(lab.encoder(condition), sets, pairs, dense)
         line = {"key": condition.key, "name": condition.name, "seed": condition.seed, "adapted": condition.adapted}
         with scores.open("a") as file:
