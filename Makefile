@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-SOURCES := $(wildcard src tests scorecard benchmarks docs setup.py)
+SOURCES := $(wildcard src tests scorecard benchmarks docs examples release setup.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench docs sanitize clean faults soak
+.PHONY: help setup demo test check format bench docs sanitize clean faults soak wheel site
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /  make \1\t/' | expand -t 16
@@ -56,6 +56,19 @@ bench: $(READY)  ## the benchmarks that need nothing else, one after another
 sanitize: $(READY)  ## the kernel under ASan and UBSan: a suite of its own, then 20,000 calls of the operator
 	bash csrc/check_memory.sh
 	$(BIN)/python -m tests.attention.operator_fuzz
+
+# The tools of the site are an extra of their own: nobody needs them to run or to test the package.
+SITE := $(VENV)/.site
+
+$(SITE): $(READY)
+	$(PIP) install -c constraints.txt --no-build-isolation -e '.[site]'
+	@touch $@
+
+site: $(SITE)  ## the documentation in build/site: reference, gallery, examples, the laptop study
+	HF_HUB_OFFLINE=1 NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+wheel:  ## sdist and wheel in dist/, audited, then tried in an empty environment without a compiler
+	bash release/wheel.sh $(PYTHON)
 
 clean:  ## remove what was built
 	rm -rf $(VENV) build dist demo src/*.egg-info

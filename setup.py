@@ -9,6 +9,7 @@ import platform
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
@@ -61,6 +62,14 @@ class BuildKernel(build_ext):
         )
 
 
+class PlatformWheel(bdist_wheel):
+    """The kernel is loaded by ctypes and knows nothing of Python: one wheel a platform serves every Python 3."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        _, _, platform_tag = super().get_tag()
+        return "py3", "none", platform_tag
+
+
 setup(
     ext_modules=[
         Extension(
@@ -73,5 +82,5 @@ setup(
             optional=True,
         )
     ],
-    cmdclass={"build_ext": BuildKernel},
+    cmdclass={"build_ext": BuildKernel, "bdist_wheel": PlatformWheel},
 )
