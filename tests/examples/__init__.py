@@ -1,0 +1,1 @@
+"""every example runs and leaves what it promises"""
