@@ -4,11 +4,13 @@ import ast
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
-SHOWN = ["csrc", "src/sparsebert", "tests", "scorecard", "benchmarks", "docs"]
+SHOWN = ["csrc", "src/sparsebert", "tests", "scorecard", "benchmarks", "examples", "release", "docs"]
 FOLDERS = {
     "csrc": "the C++ kernel: plain C interface, no torch headers",
     "tests": "mirrors src/, file for file",
     "benchmarks": "one script a question; each prints ratios from one alternating run",
+    "examples": "short scripts that run in a minute, and a notebook",
+    "release": "how a wheel is built, audited and tried",
     "docs": "design, vocabulary, paper map, decisions, results",
 }
 SUFFIXES = {".py", ".cpp", ".h", ".hpp", ".md", ".json", ".toml", ".js", ".css", ".html"}
