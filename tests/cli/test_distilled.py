@@ -45,14 +45,28 @@ def test_from_a_model_to_an_adapted_one_and_what_it_kept(lab: Path) -> None:
     said = invoke("search", "--model", lab / "a", *on, "--sparsity", 0.6, "--steps", 2, *SIZES, "--out", lab / "b")
     assert "held-out embedding distance" in said
     assert "embedding cosine" in said
+    assert said.splitlines()[-1] == f"page: {(lab / 'b' / 'report.html').as_uri()}"
     said = invoke("adapt", "--model", lab / "b", *on, "--steps", 2, *SIZES, "--out", lab / "c")
     assert "sparse, held-out embedding distance" in said
+    assert said.splitlines()[-1] == f"page: {(lab / 'c' / 'report.html').as_uri()}"
     told = json.loads(invoke("compare", lab / "a", lab / "c", *on, "--rows", 16, "--json"))
     assert told["rows"] == 16
     assert 0.5 < told["sparsity"] < 0.7
     assert told["embedding_cosine"] < 1
     table = invoke("compare", lab / "a", lab / "a", "--pattern", "star", *on, "--rows", 16, "--length", 24)
     assert "error by layer" in table
+
+
+def test_a_comparison_becomes_a_page(lab: Path) -> None:
+    command = ("compare", lab / "a", lab / "a", "--corpus", lab / "corpus", "--rows", 16, "--length", 24)
+    out = lab / "pages" / "star.html"
+    said = invoke(*command, "--pattern", "star", "--out", out)
+    assert said.splitlines()[-1] == f"page: {out.as_uri()}"
+    assert 'id="explorer-data"' in out.read_text()
+    invoke(*command, "--out", lab / "dense.html")  # neither has a pattern, so there is nothing to explore
+    assert 'id="explorer-data"' not in (lab / "dense.html").read_text()
+    with pytest.raises(SparseBertError, match="is a folder"):
+        invoke(*command, "--out", lab)
 
 
 def test_a_model_agrees_with_itself(lab: Path) -> None:

@@ -40,8 +40,8 @@ def adapt(
     """Train weights under a pattern until they make the states that the dense model makes.
 
     No labels and no new head: the loss is the error of the hidden states of every layer and the distance of the
-    embeddings. Ends with the model under its pattern, and a table of how near it came. The same command on the same
-    folder goes on after any interruption, to the same bits.
+    embeddings. Ends with the model under its pattern, a table of how near it came, and the same as a page,
+    report.html. The same command on the same folder goes on after any interruption, to the same bits.
 
     Examples:
 
@@ -51,6 +51,7 @@ def adapt(
 
     sparsebert adapt --model found-for-long --corpus corpus --length 4096 --batch-size 2 --steps 300 --out long
     """
+    from sparsebert.report.run_pages.writing import write_adapt_page
     from sparsebert.runs import AdaptRun
 
     run = AdaptRun.read(options.chosen_under_pattern(adapt, AdaptRun, context, pattern, set_))
@@ -58,3 +59,4 @@ def adapt(
     if found is not None:
         typer.echo(f"{out}: {found['sparsity']:.2%} sparse, held-out embedding distance {found['score']:.4f}")
         typer.echo(options.comparison_table(out))
+        typer.echo(options.page_line(write_adapt_page(out)))

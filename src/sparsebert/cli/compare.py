@@ -21,21 +21,26 @@ def compare(
         int | None, typer.Option(help="Tokens of the longest rows.", show_default="what both models take", min=8)
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the rows.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Also write it as a page, such as compared.html.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
     """Run two models over the same held-out text: the error of hidden states layer by layer, the cosine of embeddings.
 
     Examples:
 
-    sparsebert compare minilm adapted --corpus corpus
+    sparsebert compare minilm adapted --corpus corpus --out compared.html
 
     sparsebert compare minilm minilm --pattern star --corpus corpus --json
     """
+    from sparsebert.report.run_pages.writing import write_comparison_page
     from sparsebert.runs.comparing import compare_sources
 
-    made = compare_sources(dense, sparse, corpus, pattern=pattern, rows=rows, length=length, seed=seed)
+    options.require_file(out)
+    made, under = compare_sources(dense, sparse, corpus, pattern=pattern, rows=rows, length=length, seed=seed)
     if as_json:
         typer.echo(json.dumps(made.as_json(), indent=2))
     else:
         typer.echo(f"{sparse}: {made.sparsity:.2%} sparse, held against {dense}")
         typer.echo(str(made))
+    if out is not None:
+        typer.echo(options.page_line(write_comparison_page(out, dense, sparse, made, under)), err=as_json)

@@ -38,7 +38,8 @@ def importance(
     """Learn how much every entry of the attention matrix matters, and sum it up by category.
 
     Ends with a table (mean over heads, 95 % bootstrap interval over heads, rank), one sentence about the diagonal,
-    and importance.png in the run folder. The same command on the same folder resumes.
+    and, in the run folder, importance.png and report.html, a page to look at every entry of every head. The same
+    command on the same folder resumes.
 
     Examples:
 
@@ -64,11 +65,13 @@ def importance(
 def _report(out: Path, beside: Path | None, seed: int) -> None:
     from sparsebert.importance.categories import tabulate
     from sparsebert.importance.saved import load_importance
+    from sparsebert.report.run_pages.writing import write_importance_page
 
     table = tabulate(load_importance(out), seed)
     typer.echo(f"{table.as_text()}\n\n{table.verdict()}")
     if beside is not None:
         _draw_both(out, beside, seed)
+    typer.echo(options.page_line(write_importance_page(out, beside, seed)))
 
 
 def _check_beside(beside: Path, method: str) -> None:

@@ -122,6 +122,11 @@ def comparison_table(run: Path) -> str:
     return str(ModelComparison.from_json(read_json(run / "comparison.json")))
 
 
+def page_line(page: Path) -> str:
+    """Where a page was written, as an address that terminals and browsers open."""
+    return f"page: {page.resolve().as_uri()}"
+
+
 def say_what_happens() -> None:
     """What the library has to say (positions were extended, a head is new) goes to the terminal, of one rank."""
     from sparsebert.training.launch import is_main

@@ -88,8 +88,9 @@ def search(
     are, and the pattern serves the published model. With --objective mlm both learn from corrupted text, as in the
     paper; with --task from a task's own rows.
 
-    Ends with pattern.safetensors, the model under it, a grid of all heads (pattern.png) and the path of the sparsity
-    (sparsity.png). The same command on the same folder resumes.
+    Ends with pattern.safetensors, the model under it, a grid of all heads (pattern.png), the path of the sparsity
+    (sparsity.png), and report.html: a page of what was kept, layer by layer and head by head, and what it cost. The
+    same command on the same folder resumes.
 
     Examples:
 
@@ -120,6 +121,7 @@ def _check(corpus: Path | None, task: str | None, data: str | None, steps: int |
 
 
 def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: list[str] | None) -> None:
+    from sparsebert.report.run_pages.writing import write_search_page
     from sparsebert.runs import SearchRun, TaskSearchRun
 
     cls: type[SearchRun | TaskSearchRun] = TaskSearchRun if on_task else SearchRun
@@ -135,6 +137,7 @@ def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: li
         typer.echo(_words(out, found))
         if (out / "comparison.json").is_file():
             typer.echo(options.comparison_table(out))
+        typer.echo(options.page_line(write_search_page(out)))
 
 
 def _words(out: Path, fields: Mapping[str, Any]) -> str:

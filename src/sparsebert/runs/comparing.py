@@ -4,9 +4,9 @@ from pathlib import Path
 
 from sparsebert.errors import ConfigError
 from sparsebert.model import load_model
-from sparsebert.model.heads import give_pattern
+from sparsebert.model.heads import give_pattern, pattern_of
 from sparsebert.model.pooling import pooling_of
-from sparsebert.patterns import find
+from sparsebert.patterns import Pattern, find
 from sparsebert.text import TokenStore
 from sparsebert.training.comparison import ModelComparison, compare
 from sparsebert.training.starting_points import require_own_vocabulary, source_of
@@ -23,8 +23,11 @@ def compare_sources(
     rows: int = 256,
     length: int | None = None,
     seed: int = 0,
-) -> ModelComparison:
-    """Load two models and compare them. pattern: a file or a builder's name that the second one is run under."""
+) -> tuple[ModelComparison, Pattern | None]:
+    """Load two models and compare them; also the pattern of the second.
+
+    pattern: a file or a builder's name that the second one is run under.
+    """
     store = TokenStore.open(corpus)
     for name in (dense, sparse):
         if name.startswith("scratch:"):
@@ -33,4 +36,5 @@ def compare_sources(
     one, other = (load_model(source_of(name), "none") for name in (dense, sparse))
     if pattern is not None:
         give_pattern(other, find(pattern, length or _LENGTH, int(other.config.num_attention_heads)))
-    return compare(one, other, store, rows=rows, length=length, pooling=pooling_of(source_of(sparse)), seed=seed)
+    pooling = pooling_of(source_of(sparse))
+    return compare(one, other, store, rows=rows, length=length, pooling=pooling, seed=seed), pattern_of(other)

@@ -1,6 +1,6 @@
 """compare(): how much of a dense model a sparse one keeps, layer by layer and by the length of the input."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -62,6 +62,28 @@ class ModelComparison:
         if self.head_agreement is not None:
             lines.append(f"the task head gives the same answer on {self.head_agreement:.1%} of the rows")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The same as two small tables, for notebooks; no script, no outside resource."""
+        by_length = [
+            (f"{one.shortest}-{one.longest}", str(one.rows), f"{one.hidden_error:.4f}", f"{one.embedding_cosine:.4f}")
+            for one in self.lengths
+        ]
+        by_length.append(("all", str(self.rows), f"{self.hidden_error:.4f}", f"{self.embedding_cosine:.4f}"))
+        layers = [str(layer) for layer in range(1, len(self.layer_errors) + 1)]
+        errors = [f"{error:.4f}" for error in self.layer_errors]
+        agreed = "" if self.head_agreement is None else f", same answer of the task head {self.head_agreement:.1%}"
+        return (
+            f'<div><div style="font:12px sans-serif">{self.sparsity:.2%} sparse, held against the dense model{agreed}'
+            f"</div>{_html_table(('tokens', 'rows', 'hidden error', 'embedding cosine'), by_length)}"
+            f"{_html_table(('layer', *layers), [('hidden error', *errors)])}</div>"
+        )
+
+
+def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    first = "".join(f"<th>{cell}</th>" for cell in head)
+    others = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{first}</tr></thead><tbody>{others}</tbody></table>"
 
 
 def compare(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sparsebert.report.rendering.contents import all_figures
+from sparsebert.report.rendering.document import environment
 from sparsebert.report.rendering.figures.axes import Axis, log_ticks, ticks
 from sparsebert.report.rendering.figures.charts import frontier_chart
 from sparsebert.report.rendering.figures.images import colours, data_uri
@@ -20,7 +21,6 @@ from sparsebert.report.rendering.figures.labels import place_labels
 from sparsebert.report.rendering.figures.layout import lay_out
 from sparsebert.report.rendering.figures.plots import save_figures
 from sparsebert.report.rendering.figures.shapes import Chart, Gallery, Panel, Point, Series
-from sparsebert.report.rendering.page import environment
 from sparsebert.studies.results import Study
 from sparsebert.tasks import GLUE
 

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from jinja2 import UndefinedError
 
-from sparsebert.report.rendering.explorer import explorer_data, pack_kept, pack_values
-from sparsebert.report.rendering.page import embedded, environment, policy, relative_link
+from sparsebert.patterns import from_keep
+from sparsebert.report.rendering.document import embedded, environment, policy
+from sparsebert.report.rendering.explorer import explorer_data, pack_pattern, pack_values
+from sparsebert.report.rendering.page import relative_link
 from sparsebert.report.writing import write_report
 from sparsebert.studies.results import load_study
 from tests.report.synthetic import World, write_study
@@ -154,7 +156,7 @@ def test_packed_values_come_back_within_a_step() -> None:
     values = random.random((2, 6, 6))
     symmetric = (values + values.transpose(0, 2, 1)) / 2
     for given, halved in ((values, False), (symmetric, True)):
-        source = pack_values("x", given, None, None)
+        source = pack_values("x", given)
         assert source["halved"] is halved
         levels = np.frombuffer(b64decode(source["packed"]), "<u2").reshape(2, -1) / 65535
         found = source["low"] + levels * (source["high"] - source["low"])
@@ -164,7 +166,7 @@ def test_packed_values_come_back_within_a_step() -> None:
 
 def test_packed_patterns_come_back() -> None:
     keep = np.random.default_rng(0).random((2, 5, 5)) > 0.5
-    bits = np.frombuffer(b64decode(pack_kept("x", keep)["packed"]), np.uint8).reshape(2, -1)
+    bits = np.frombuffer(b64decode(pack_pattern("x", from_keep(keep))["packed"]), np.uint8).reshape(2, -1)
     assert (np.unpackbits(bits, axis=1, bitorder="little")[:, :25].reshape(2, 5, 5) == keep).all()
 
 

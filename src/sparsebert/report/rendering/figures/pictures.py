@@ -36,7 +36,7 @@ def heat_gallery(study: Study) -> Gallery:
         if len({heat.shape for _, heat in found}) == 1:
             mean = np.mean([heat for _, heat in found], axis=0)
             runs = tuple(run.id for run, _ in found)
-            pictures += [Picture(title, _small(mean), runs), Picture(f"{title}, sketch", sketch(mean), runs)]
+            pictures += [Picture(title, small(mean), runs), Picture(f"{title}, sketch", sketch(mean), runs)]
     caption = (
         "Mean over heads and seeds after each row was divided by its mean, so 1 is average; dark is least, bright is "
         f"most. The sketch keeps distances and the border, and shows {SKETCH} positions."
@@ -44,7 +44,7 @@ def heat_gallery(study: Study) -> Gallery:
     return Gallery("heat", "Importance of every position", caption, tuple(pictures), "heat", "2")
 
 
-def _small(square: np.ndarray) -> np.ndarray:
+def small(square: np.ndarray) -> np.ndarray:
     """At most _LARGEST a side: the mean of blocks, or whether anything of a block is kept."""
     block = -(-len(square) // _LARGEST)
     size = len(square) // block
@@ -64,7 +64,7 @@ def learned_gallery(study: Study, kind: str, number: str) -> Gallery:
     for layer in range(pattern.layers):
         for head, square in enumerate(pattern.layer(layer).keep().numpy(), 1):
             name = f"Head {head}" if pattern.layers == 1 else f"Layer {layer + 1}, head {head}"
-            pictures.append(Picture(name, _small(square), (run.id,)))
+            pictures.append(Picture(name, small(square), (run.id,)))
     caption = f"{run.label}: {pattern.length} positions, {pattern.sparsity:.1%} sparse. Kept entries are filled."
     return Gallery(key, title, caption, tuple(pictures), "kept", number)
 

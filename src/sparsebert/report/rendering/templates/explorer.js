@@ -1,4 +1,4 @@
-/* Explorer: one head of a pattern on a canvas; slide the sparsity or the threshold and see what stays. */
+/* Explorer: one head of a layer on a canvas; slide the sparsity or the threshold and see what stays. */
 "use strict";
 (() => {
   let data = null;
@@ -14,8 +14,9 @@
     const bytes = bytesOf(packed), row = Math.ceil(size / 8);
     return Array.from({ length: heads }, (_, head) => Uint8Array.from({ length: size }, (_, entry) => (bytes[head * row + (entry >> 3)] >> (entry & 7)) & 1));
   };
+  // Heads of all layers are counted through: those of the first layer, then those of the second.
   const unpack = (source) => {
-    const { n, heads } = source, size = n * n;
+    const { n } = source, size = n * n, heads = source.layers * source.heads;
     const bits = source.kind === "kept" ? source.packed : source.frozen;
     if (bits) source.kept = bitsOf(bits, heads, size);
     const bytes = source.kind === "kept" ? null : bytesOf(source.packed);
@@ -32,12 +33,17 @@
       }
       return values;
     });
-    source.sorted = source.values.map((values) => Float32Array.from(values).sort().reverse());
+    source.sorted = source.kind === "kept" ? [] : source.values.map((values) => Float32Array.from(values).sort().reverse());
     delete source.packed;
   };
 
   // What a head keeps: its highest entries, as many as the sparsity asks for, or all above the threshold.
   const isStated = () => state.source.kind === "kept";
+  const showsValues = () => at("values").checked && !isStated();
+  const nameOf = (head) => {
+    const { layers, heads } = state.source, name = `head ${(head % heads) + 1}`;
+    return layers === 1 ? name : `layer ${Math.floor(head / heads) + 1}, ${name}`;
+  };
   const mode = () => document.querySelector("input[name=x-mode]:checked").value;
   const limits = () => ({ low: state.source.low, high: state.source.high });
   const threshold = (head) => {
@@ -67,12 +73,19 @@
     return heat[below].map((start, channel) => start + (place - below) * (heat[below + 1][channel] - start));
   };
 
+  // The extremes are left out: single entries would make all others look alike.
+  const rangeOf = (head) => [0.995, 0.005].map((share) => state.source.sorted[head][Math.floor(state.source.sorted[head].length * share)]);
+
   const paint = (head, kept, showValues) => {
-    const { n, values } = state.source, image = new ImageData(n, n), ink = rgb(colour("--kept"));
-    const [low, high] = showValues ? [state.source.sorted[head][Math.floor(n * n * 0.995)], state.source.sorted[head][Math.floor(n * n * 0.005)]] : [0, 1];
-    for (let entry = 0; entry < n * n; entry++) {
-      const pixel = showValues ? heatOf((values[head][entry] - low) / (high - low || 1)) : ink;
-      image.data.set([...pixel, showValues || kept[entry] ? 255 : 0], 4 * entry);
+    const { n, values } = state.source, image = new ImageData(n, n), pixels = new Uint32Array(image.data.buffer);
+    const opaque = ([red, green, blue]) => (255 << 24) | (blue << 16) | (green << 8) | red;
+    if (showValues) {
+      const [low, high] = rangeOf(head), shades = Array.from({ length: 256 }, (_, level) => opaque(heatOf(level / 255)));
+      const scale = 255 / (high - low || 1);
+      for (let entry = 0; entry < n * n; entry++) pixels[entry] = shades[Math.min(255, Math.max(0, Math.round((values[head][entry] - low) * scale)))];
+    } else {
+      const ink = opaque(rgb(colour("--kept")));
+      for (let entry = 0; entry < n * n; entry++) if (kept[entry]) pixels[entry] = ink;
     }
     const sheet = document.createElement("canvas");
     sheet.width = sheet.height = n;
@@ -92,16 +105,19 @@
   const draw = () => {
     const { source, head } = state, { kept, count } = keptOf(head), size = source.n * source.n;
     state.kept = kept;
-    state.sheet = paint(head, kept, at("values").checked && !isStated());
+    state.sheet = paint(head, kept, showsValues());
     drawStage();
     drawProfile(kept);
+    at("ramp").hidden = !showsValues();
+    if (showsValues()) ["low", "high"].forEach((end, place) => { at(end).textContent = rangeOf(head)[place].toFixed(3); });
     const all = source.values.reduce((sum, _, other) => sum + (other === head ? count : keptOf(other).count), 0);
     const percent = (share) => `${(100 * share).toFixed(2)} %`;
     at("sparsity").textContent = percent(1 - count / size);
-    at("all").textContent = percent(1 - all / (size * source.heads));
+    at("all").textContent = percent(1 - all / (size * source.values.length));
     at("kept").textContent = `${count.toLocaleString("en")} of ${size.toLocaleString("en")}`;
+    at("keys").textContent = (count / source.n).toFixed(1);
     const told = isStated() ? "" : mode() === "sparsity" ? `${(range.value / 10).toFixed(1)} % removed` : `values above ${threshold(head).toFixed(4)}`;
-    at("range-said").textContent = isStated() ? (source.run ? "as it was frozen; the values were not kept" : "stated, not learned") : state.frozen ? "as it was frozen" : told;
+    at("range-said").textContent = isStated() ? source.said : state.frozen ? "as it was frozen" : told;
     canvas.dataset.kept = String(count);
   };
 
@@ -124,21 +140,27 @@
 
   const drawProfile = (kept) => {
     const context = sized(profile), { n } = state.source, width = profile.width / n;
-    const counts = new Float64Array(n), totals = new Float64Array(n);
-    // Off the border: it is kept as a whole and would hide what distances there are.
+    const shown = showsValues() ? state.source.values[state.head] : kept;
+    const sums = new Float64Array(n), totals = new Float64Array(n);
+    // Off the border: it would hide what distances there are.
     for (let row = 1; row < n - 1; row++) {
       for (let column = 1; column < n - 1; column++) {
         totals[Math.abs(row - column)]++;
-        counts[Math.abs(row - column)] += kept[row * n + column];
+        sums[Math.abs(row - column)] += shown[row * n + column];
       }
     }
+    const means = sums.slice(0, Math.max(1, n - 2)).map((sum, distance) => sum / (totals[distance] || 1));
+    // Shares are drawn from 0 to 1; values differ little beside zero, so theirs from the lowest to the highest.
+    const [low, high] = showsValues() ? [Math.min(...means), Math.max(...means)] : [0, 1];
     context.fillStyle = colour("--line");
     context.fillRect(0, profile.height - 1, profile.width, 1);
     context.fillStyle = colour("--kept");
-    counts.forEach((count, distance) => {
-      const tall = (count / (totals[distance] || 1)) * (profile.height - 2);
+    means.forEach((mean, distance) => {
+      const tall = ((mean - low) / (high - low || 1)) * (profile.height - 2);
       context.fillRect(distance * width, profile.height - tall, Math.max(1, width - 1), tall);
     });
+    const where = "at each distance |offset|, from 0 on the left, off the border";
+    at("profile-said").textContent = showsValues() ? `Mean value ${where}: from ${low.toFixed(4)} to ${high.toFixed(4)}` : `Share kept ${where}`;
   };
 
   const tellEntry = () => {
@@ -157,18 +179,34 @@
     drawStage();
   };
 
+  const headButton = (head) => {
+    const { source } = state, button = document.createElement("button"), small = document.createElement("canvas");
+    small.width = small.height = source.n;
+    small.getContext("2d").drawImage(paint(head, keptOf(head).kept, showsValues()), 0, 0);
+    button.type = "button";
+    button.setAttribute("aria-label", nameOf(head));
+    button.append(small, source.layers === 1 ? `Head ${head + 1}` : "");
+    button.addEventListener("click", () => { state.head = head; pressHead(); draw(); });
+    return button;
+  };
+
   const drawHeads = () => {
-    const { source } = state;
-    at("heads").replaceChildren(...(source.heads === 1 ? [] : source.values.map((_, head) => {
-      const button = document.createElement("button"), small = document.createElement("canvas");
-      small.width = small.height = source.n;
-      small.getContext("2d").drawImage(paint(head, keptOf(head).kept, at("values").checked && !isStated()), 0, 0);
-      button.type = "button";
-      button.setAttribute("aria-pressed", String(head === state.head));
-      button.append(small, `Head ${head + 1}`);
-      button.addEventListener("click", () => { at("head").value = String(head); at("head").dispatchEvent(new Event("change")); });
-      return button;
+    const { source } = state, rows = source.values.length, box = at("heads");
+    box.classList.toggle("layers", source.layers > 1);
+    box.style.gridTemplateColumns = source.layers > 1 ? `auto repeat(${source.heads}, minmax(34px, 1fr))` : "";
+    box.replaceChildren(...(rows === 1 ? [] : source.values.flatMap((_, head) => {
+      if (source.layers === 1 || head % source.heads) return [headButton(head)];
+      const name = document.createElement("span");
+      name.textContent = `Layer ${head / source.heads + 1}`;
+      return [name, headButton(head)];
     })));
+    pressHead();
+  };
+
+  const pressHead = () => {
+    at("layer").value = String(Math.floor(state.head / state.source.heads));
+    at("head").value = String(state.head % state.source.heads);
+    at("heads").querySelectorAll("button").forEach((button, head) => button.setAttribute("aria-pressed", String(head === state.head)));
   };
 
   let waiting = 0;
@@ -183,17 +221,20 @@
     const source = data.sources[place];
     if (source.packed) unpack(source);
     Object.assign(state, { source, head: 0, row: -1, column: -1, frozen: false });
-    options(at("head"), source.values.map((_, head) => `Head ${head + 1}`));
+    options(at("layer"), Array.from({ length: source.layers }, (_, layer) => `Layer ${layer + 1}`));
+    options(at("head"), Array.from({ length: source.heads }, (_, head) => `Head ${head + 1}`));
+    at("layers").hidden = source.layers === 1;
     at("head").disabled = source.heads === 1;
     at("slide").disabled = at("values").disabled = isStated();
+    at("values").checked = Boolean(source.as_values);
     at("frozen").hidden = !source.frozen;
-    at("note").textContent = source.heads === 1 ? `${source.n} positions, one pattern for all heads.` : `${source.n} positions, ${source.heads} heads.`;
+    at("note").textContent = source.heads === 1 ? `${source.n} positions, one picture for all heads.` : `${source.n} positions, ${source.heads} heads${source.layers > 1 ? ` in each of ${source.layers} layers` : ""}.`;
     if (data.left_out) at("note").textContent += ` ${data.left_out} more sources are too large for this page.`;
     at("entry").textContent = "Point at an entry.";
     if (source.frozen) asFrozen(); else refresh();
   };
   const asFrozen = () => {
-    const { source } = state, size = source.n * source.n * source.heads;
+    const { source } = state, size = source.n * source.n * source.values.length;
     const count = source.kept.reduce((sum, head) => sum + head.reduce((part, bit) => part + bit, 0), 0);
     state.frozen = true;
     document.querySelector("input[name=x-mode][value=sparsity]").checked = true;
@@ -202,7 +243,11 @@
   };
 
   at("source").addEventListener("change", (event) => choose(Number(event.target.value)));
-  at("head").addEventListener("change", (event) => { state.head = Number(event.target.value); refresh(); });
+  ["layer", "head"].forEach((which) => at(which).addEventListener("change", () => {
+    state.head = Number(at("layer").value) * state.source.heads + Number(at("head").value);
+    pressHead();
+    draw();
+  }));
   at("frozen").addEventListener("click", asFrozen);
   range.addEventListener("input", () => { state.frozen = false; refresh(); });
   at("values").addEventListener("change", refresh);

@@ -1,4 +1,4 @@
-/* A number that is a mean over several runs shows them all; the section in view is marked in the navigation. */
+/* A number that is a mean over several runs shows them all. */
 "use strict";
 (() => {
   const runs = JSON.parse(document.getElementById("run-data").textContent);
@@ -42,10 +42,4 @@
     if (!event.target.closest("#run-card")) card.hidden = true;
   });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") card.hidden = true; });
-
-  const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.getAttribute("href").slice(1), link]));
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries) links.get(entry.target.id)?.classList.toggle("here", entry.isIntersecting);
-  }, { rootMargin: "-15% 0px -75% 0px" });
-  document.querySelectorAll("main > section").forEach((section) => seen.observe(section));
 })();
