@@ -29,10 +29,13 @@ def test_importance_prints_its_table_and_both_methods_can_be_drawn_side_by_side(
     common = ["--model", "scratch:tiny", "--corpus", corpus, "--steps", 2, "--length", 24, "--batch-size", 4]
     learned = sparsebert("importance", *common, "--out", tmp_path / "gate")
     assert "95 % interval" in learned
+    assert learned.splitlines()[-1] == f"page: {(tmp_path / 'gate' / 'report.html').as_uri()}"
     assert "The diagonal" in learned
     maps = [*common, "--method", "attention", "--beside", tmp_path / "gate", "--out", tmp_path / "maps"]
     assert "contrast.png" in sparsebert("importance", *maps)
     assert (tmp_path / "maps" / "contrast.png").is_file()
+    page = (tmp_path / "maps" / "report.html").read_text()
+    assert page.index("Trained maps, by category") < page.index("Learned P, by category")
     for extra in ([], ["--random"]):
         out = tmp_path / "pruned.safetensors"
         sparsebert("prune", tmp_path / "gate", "--sparsity", 0.9, "--out", out, *extra)
@@ -53,21 +56,28 @@ def test_a_search_on_a_task_takes_two_levels_and_draws_what_help_promises(tmp_pa
     sizes = ["--length", 24, "--batch-size", 8, "--steps", 2, "--set", "max_rows=16", "--set", "max_dev_rows=8"]
     learn = ["search", "--model", "scratch:tiny", "--task", "rte", "--sparsity", 0.8, "--levels", 2, *sizes]
     assert "% sparse, rte accuracy" in sparsebert(*learn, "--out", tmp_path)
-    for name in ("pattern.png", "sparsity.png", "gate.safetensors"):
+    for name in ("pattern.png", "sparsity.png", "report.html", "gate.safetensors"):
         assert (tmp_path / name).is_file()
     card = (tmp_path / "model" / "README.md").read_text()
     assert "sparsebert search --task rte --data builtin:tasks --model scratch:tiny" in card
 
 
 @pytest.mark.long
-def test_the_demo_writes_a_report_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_the_demo_ends_with_a_page_and_goes_on_where_it_was(tmp_path: Path) -> None:
     arguments = ["--out", tmp_path, "--model", "scratch:tiny", "--importance-steps", 2, "--search-steps", 2]
-    said = sparsebert("demo", *arguments, "--length", 24, "--sparsity", 0.7)
+    arguments += ["--length", 24, "--search-length", 24, "--sparsity", 0.7]
+    said = sparsebert("demo", *arguments)
     assert "The diagonal" in said
-    report = (tmp_path / "report.md").read_text()
-    for part in ("| diagonal |", "importance/importance.png", "search/pattern.png", "| 0 |"):
-        assert part in report
-    assert (tmp_path / "search" / "pattern.safetensors").is_file()
-    (tmp_path / "report.md").unlink()
-    assert "The diagonal" in sparsebert("demo", *arguments, "--length", 24, "--sparsity", 0.7)
-    assert (tmp_path / "report.md").read_text() == report
+    assert "CPU seconds of one text of 4,096 tokens" in said
+    assert said.splitlines()[-1] == f"page: {(tmp_path / 'report.html').as_uri()}"
+    page = (tmp_path / "report.html").read_text().splitlines()
+    pattern = Pattern.load(tmp_path / "search" / "pattern.safetensors")
+    assert (pattern.layers, pattern.heads) == (2, 2)
+    assert any(f"{100 * pattern.sparsity:.2f}" in line for line in page)
+    (tmp_path / "report.html").unlink()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")}
+    assert "The diagonal" in sparsebert("demo", *arguments)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors")} == before
+    again = (tmp_path / "report.html").read_text().splitlines()
+    assert len(again) == len(page)
+    assert all("CPU seconds" in line for line, other in zip(page, again, strict=True) if line != other)

@@ -51,7 +51,7 @@ MISTAKES = {
     f"{STUDY} --set adapt_steps=0": "adapt_steps is '0'; expected a whole number of at least 1",
     f"{STUDY} --set micro_batches=3": "cannot be cut",
     f"{STUDY} --set 'shape={{\"hiden_size\": 64}}'": "did you mean hidden_size",
-    "demo --sparsity 0.99 --length 16 --out new": "cannot be reached",
+    "demo --sparsity 1.5 --out new": "sparsity is 1.5",
     # Settings that would have no effect, or lose against another
     f"{TASK} --set symmetric=false": "symmetric is given, which a gate of kind structured does not use",
     f"{TASK} --steps 3 --set num_epochs=2": "num_epochs and num_steps are both given",
@@ -89,6 +89,7 @@ MISTAKES = {
     f"{FINETUNE} --length 600": "has 512 positions",
     f"{TASK} --length 600": "has 512 positions",
     "demo --length 10000000 --out new": "GiB of memory",
+    "demo --search-length 10000000 --out new": "GiB of memory",
     "pattern full --length 10000000": "GiB of memory",
     "theory --pattern full --length 10000000": "GiB of memory",
     "bench attention --length 10000000": "GiB of memory",

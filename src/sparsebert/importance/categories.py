@@ -48,10 +48,6 @@ class CategoryTable:
             for name, mean, interval, rank, entries, above in (_HEAD, *map(_words, self.rows))
         )
 
-    def as_markdown(self) -> str:
-        head, *rows = (f"| {' | '.join(cells)} |" for cells in (_HEAD, *map(_words, self.rows)))
-        return "\n".join([head, "|---" * len(_HEAD) + "|", *rows])
-
     @property
     def diagonal_is_lowest(self) -> bool:
         """Every other category lies above the diagonal by more than the interval of the difference."""
