@@ -39,6 +39,7 @@ format: $(READY)  ## apply the formatter and the safe fixes
 docs: $(READY)  ## rewrite what is generated in the docs: figures, the evidence from its records, the tables of the README, the tree
 	$(BIN)/python docs/figures.py
 	$(BIN)/sparsebert report docs/results/runs.jsonl.zst --format md --out docs/results/evidence.md
+	$(BIN)/python docs/families.py
 	$(BIN)/python docs/readme.py
 
 faults: $(READY)  ## what the scorecard of faults, bad and hostile input has not run yet: an hour in all; ARGS=--help

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sparsebert.model import SparseBertForPreTraining as SparseBertForPreTraining
     from sparsebert.model import SparseBertForQuestionAnswering as SparseBertForQuestionAnswering
     from sparsebert.model import SparseBertForSequenceClassification as SparseBertForSequenceClassification
+    from sparsebert.model import SparseBertForTokenClassification as SparseBertForTokenClassification
     from sparsebert.model import SparseBertModel as SparseBertModel
     from sparsebert.model import attach as attach
     from sparsebert.model import detach as detach
@@ -43,6 +44,7 @@ _HOMES = {
         "SparseBertForPreTraining",
         "SparseBertForQuestionAnswering",
         "SparseBertForSequenceClassification",
+        "SparseBertForTokenClassification",
         "SparseBertModel",
         "attach",
         "detach",

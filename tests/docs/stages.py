@@ -76,6 +76,7 @@ STAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/batches.md": a_corpus,
     "docs/extending.md": a_study,
     "docs/installing.md": dict,
+    "docs/families.md": dict,
     "docs/learning.md": a_model_and_batches,
     "docs/tasks.md": the_tasks,
     "docs/training.md": a_model_and_a_batch,

@@ -25,7 +25,8 @@ def tokens(rows: int = 4, n: int = 12) -> torch.Tensor:
 
 
 def snapshot(model: Any) -> list[Any]:
-    """Everything about a model that making it sparse changes: attention, attributes and hooks."""
+    """Everything about a model that making it sparse changes: classes, attention, attributes and hooks."""
     hooks = [len(module._forward_pre_hooks) for module in model.modules()]
     names = [sorted(module.__dict__) for module in model.modules()]
-    return [model.config._attn_implementation, hooks, names]
+    config = [type(model), type(model.config), model.config._attn_implementation, model.config.to_dict()]
+    return [*config, hooks, names]

@@ -105,7 +105,7 @@ def test_a_gate_for_a_model_that_has_a_pattern_asks_what_is_meant() -> None:
     model = tiny().set_pattern(patterns.star(12))
     with pytest.raises(GateError, match=r"inside=True\) learns inside it, .*inside=False\) in place of it"):
         attach(model, gates.Structured(length=12, heads=2))
-    assert model._plan.gate is None
+    assert model.sparse_plan.gate is None
     attach(tiny().set_pattern(patterns.full(12)), gates.Structured(length=12, heads=2))
 
 

@@ -127,13 +127,6 @@ def test_models_that_cannot_take_a_pattern_are_refused(model: Any) -> None:
         sparsify(model().eval(), patterns.star(LENGTH))
 
 
-def test_a_family_without_a_sparse_class_refuses_to_be_saved(tmp_path: Path) -> None:
-    model = sparsify(FAMILIES["roberta"]().eval(), patterns.star(LENGTH))
-    with pytest.raises(ModelError, match="would come back dense"):
-        model.save_pretrained(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_layers_that_share_their_attention_take_one_pattern_alone() -> None:
     model = FAMILIES["albert"]().eval()
     before = snapshot(model)
@@ -199,7 +192,7 @@ def test_a_model_that_fails_the_probe_stays_as_it_was(broken: bool, monkeypatch:
             raise IndexError("out of range")
         return [torch.full((2, 7, 4), values[-1])]
 
-    monkeypatch.setattr("sparsebert.model.conversion.functional_call", states)
+    monkeypatch.setattr("sparsebert.model.probe.functional_call", states)
     with pytest.raises(ModelError, match="out of range" if broken else "differ by 1"):
         sparsify(model, patterns.star(LENGTH))
     assert snapshot(model) == before

@@ -77,22 +77,46 @@ def test_a_decoder_is_refused_whenever_it_becomes_one() -> None:
         model(input_ids=TOKENS)
 
 
-def test_the_pattern_is_read_from_loaded_buffers_before_the_bare_encoder_runs() -> None:
-    sparse = of_our_class()
+def test_a_configuration_brings_its_pattern_along() -> None:
+    sparse = of_our_class().set_pattern(patterns.from_keep(patterns.window(N).keep()))
     bare = type(sparse)(copy.deepcopy(sparse.config)).eval()
     bare.load_state_dict(sparse.state_dict())
+    assert bare.pattern == sparse.pattern
     assert torch.equal(bare.bert(input_ids=TOKENS)[0], sparse.bert(input_ids=TOKENS)[0])
+
+
+def test_a_model_without_the_entries_of_its_pattern_refuses_to_run() -> None:
+    sparse = of_our_class()
+    told = {**sparse.config.to_dict(), "use_cache": False}
+    model = type(sparse)(type(sparse.config)(**told)).eval()
+    for use in (lambda: model(input_ids=TOKENS), lambda: model.bert(input_ids=TOKENS), lambda: model.pattern):
+        with pytest.raises(ModelError, match="entries were not loaded"):
+            use()
+    assert model.set_pattern(sparse.pattern)(input_ids=TOKENS)[0].isfinite().all()
+
+
+def with_pattern_among_weights(model: Any) -> dict[str, torch.Tensor]:
+    """Weights as earlier versions had them, and checkpoints of runs that they began."""
+    rows = {"row_starts": model.pattern.row_starts, "keys": model.pattern.keys}
+    return model.state_dict() | {f"bert.pattern_{name}": torch.tensor(array) for name, array in rows.items()}
+
+
+def test_weights_of_an_earlier_version_load_and_bring_the_pattern_where_it_is_not_known() -> None:
+    sparse = of_our_class()
+    model = type(sparse)(type(sparse.config)(**{**sparse.config.to_dict(), "use_cache": False})).eval()
+    model.load_state_dict(with_pattern_among_weights(sparse))
+    assert model.pattern == sparse.pattern
+    assert torch.equal(model(input_ids=TOKENS)[0], sparse(input_ids=TOKENS)[0])
 
 
 def test_weights_that_bring_another_pattern_are_refused() -> None:
     model = of_our_class()
-    state = model.state_dict()
+    state = with_pattern_among_weights(model)
     first_row = state["bert.pattern_keys"][:2]
     assert first_row.tolist() == [0, 1]
     state["bert.pattern_keys"] = torch.cat([torch.tensor([0, 2], dtype=torch.int32), state["bert.pattern_keys"][2:]])
-    model.load_state_dict(state)
     with pytest.raises(ModelError, match="not the one its configuration names"):
-        model(input_ids=TOKENS)
+        model.load_state_dict(state)
 
 
 def test_a_copy_of_a_model_with_a_gate_draws_from_the_copied_gate() -> None:

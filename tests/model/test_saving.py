@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
-from sparsebert import load_model, patterns, sparsify
-from sparsebert.errors import ModelError
+from sparsebert import Pattern, SparseBertForSequenceClassification, load_model, patterns, sparsify
+from sparsebert.errors import ModelError, SparseBertError
 from sparsebert.files import read_json, write_json
-from sparsebert.model.loading import CLASSES
+from sparsebert.model.families import HEADS
 
 PATTERN = patterns.big_bird(20, heads=2, seed=7)
 
@@ -82,7 +82,7 @@ def test_berts_own_class_refuses_the_folder_and_says_why(saved: Path) -> None:
         BertModel.from_pretrained(saved)
 
 
-@pytest.mark.parametrize("head", list(CLASSES))
+@pytest.mark.parametrize("head", list(HEADS))
 def test_every_class_comes_back_bit_for_bit(head: Any, tmp_path: Path) -> None:
     model = load_model("scratch:tiny", head, vocab_size=50, pattern=PATTERN.anchored("token"))
     model.save_pretrained(tmp_path)
@@ -113,7 +113,7 @@ def test_weights_lie_where_products_round_as_they_did_before_saving(saved: Path)
 
 
 def test_half_precision_weights_keep_the_pattern_whole(saved: Path) -> None:
-    model = CLASSES["sequence_classification"].from_pretrained(saved, dtype=torch.bfloat16)
+    model = SparseBertForSequenceClassification.from_pretrained(saved, dtype=torch.bfloat16)
     assert model.dtype == torch.bfloat16
     assert model.pattern == PATTERN
 
@@ -135,8 +135,54 @@ def test_a_bert_made_sparse_in_place_is_saved_as_its_sparse_class(tmp_path: Path
     assert torch.equal(again(input_ids=tokens).logits, model(input_ids=tokens).logits)
 
 
-@pytest.mark.parametrize("change", ["entry", "anchor", "digest", "sizes", "missing", "extra", "shape", "attention"])
+def as_earlier_versions_saved(folder: Path) -> None:
+    """The pattern as two tensors of the encoder."""
+    weights, pattern = load_file(folder / "model.safetensors"), Pattern.load(folder / "pattern.safetensors")
+    weights["bert.pattern_row_starts"] = torch.tensor(pattern.row_starts)
+    weights["bert.pattern_keys"] = torch.tensor(pattern.keys)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "pattern.safetensors").unlink()
+
+
+def test_a_folder_that_an_earlier_version_saved_still_loads(saved: Path, tmp_path: Path) -> None:
+    as_earlier_versions_saved(saved)
+    model = load_model(saved, "sequence_classification")
+    assert model.pattern == PATTERN
+    assert model.pattern.rule == PATTERN.rule
+    model.save_pretrained(tmp_path / "again")
+    assert not [name for name in load_file(tmp_path / "again" / "model.safetensors") if "pattern" in name]
+    assert load_model(tmp_path / "again", "sequence_classification").pattern == PATTERN
+
+
+@pytest.mark.parametrize("change", ["file", "other-file", "no-file", "anchor", "digest", "sizes", "extra", "shape"])
 def test_a_changed_folder_is_refused(saved: Path, change: str) -> None:
+    config, weights = read_json(saved / "config.json"), load_file(saved / "model.safetensors")
+    path = saved / "pattern.safetensors"
+    if change == "file":
+        path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    elif change == "other-file":
+        patterns.big_bird(20, heads=2, seed=8).save(path)
+    elif change == "no-file":
+        path.unlink()
+    elif change == "anchor":
+        config["pattern"]["anchor"] = "token"
+    elif change == "digest":
+        config["pattern"]["digest"] = "0" * 64
+    elif change == "sizes":
+        config["pattern"]["kept"] += 1
+    elif change == "extra":
+        weights["bert.more"] = torch.zeros(1)
+    elif change == "shape":
+        config["hidden_size"] = 64
+    save_file(weights, saved / "model.safetensors", metadata={"format": "pt"})
+    write_json(saved / "config.json", config)
+    with pytest.raises(SparseBertError):
+        load_model(saved, "sequence_classification")
+
+
+@pytest.mark.parametrize("change", ["entry", "anchor", "digest", "sizes", "missing", "extra", "shape", "attention"])
+def test_a_changed_folder_of_an_earlier_version_is_refused(saved: Path, change: str) -> None:
+    as_earlier_versions_saved(saved)
     config, weights = read_json(saved / "config.json"), load_file(saved / "model.safetensors")
     if change == "entry":
         row = weights["bert.pattern_keys"]
@@ -163,4 +209,4 @@ def test_a_changed_folder_is_refused(saved: Path, change: str) -> None:
 
 def test_another_attention_is_refused(saved: Path) -> None:
     with pytest.raises(ModelError, match="runs only 'sparsebert'"):
-        CLASSES["sequence_classification"].from_pretrained(saved, attn_implementation="sdpa")
+        SparseBertForSequenceClassification.from_pretrained(saved, attn_implementation="sdpa")

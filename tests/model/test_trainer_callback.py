@@ -54,7 +54,7 @@ def test_the_trainer_of_transformers_learns_a_gate_through_the_callback(tmp_path
     assert gate.steps == 4
     assert int(gate.step) == 4
     assert not torch.equal(gate.alpha, before)
-    assert model._plan.gate is None
+    assert model.sparse_plan.gate is None
 
 
 @pytest.mark.parametrize("asked", ["the last", "by name", "elsewhere"])
@@ -86,7 +86,7 @@ def test_a_checkpoint_without_the_gate_is_refused(finished: tuple[Path, Any], tm
     with pytest.raises(Exception, match=missing):
         trainer(tmp_path, gate, model).train(resume_from_checkpoint=True)
     assert int(gate.step) == 0
-    assert model._plan.gate is None
+    assert model.sparse_plan.gate is None
 
 
 def test_the_gate_of_other_weights_is_refused(finished: tuple[Path, Any], tmp_path: Path) -> None:

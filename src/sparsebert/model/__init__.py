@@ -1,19 +1,9 @@
-"""transformers' BERT and a pattern: classes, loading, and sparsify() for other encoders.
+"""transformers' encoders and a pattern: sparse classes of every family, loading, saving, sparsify().
 
-sources -> loading -> bert (classes) -> plan (what the layers share) -> interface, padding -> attend()
+sources -> loading -> families (classes) -> sparse -> plan (what the layers share) -> interface, padding -> attend()
 """
 
-from transformers import (
-    AttentionInterface,
-    AttentionMaskInterface,
-    AutoConfig,
-    AutoModel,
-    AutoModelForMaskedLM,
-    AutoModelForMultipleChoice,
-    AutoModelForPreTraining,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-)
+from transformers import AttentionInterface, AttentionMaskInterface
 
 from sparsebert.model.attachment import attach, detach, running
 from sparsebert.model.bert import (
@@ -22,12 +12,14 @@ from sparsebert.model.bert import (
     SparseBertForPreTraining,
     SparseBertForQuestionAnswering,
     SparseBertForSequenceClassification,
+    SparseBertForTokenClassification,
     SparseBertModel,
 )
 from sparsebert.model.config import SparseBertConfig
 from sparsebert.model.conversion import sparsify, unsparsify
+from sparsebert.model.families import Head, sparse_class
 from sparsebert.model.interface import sparse_attention
-from sparsebert.model.loading import Head, load_model
+from sparsebert.model.loading import load_model
 from sparsebert.model.padding import padding_as_lengths
 from sparsebert.model.plan import IMPLEMENTATION, Plan
 from sparsebert.model.positions import extend_positions
@@ -42,6 +34,7 @@ __all__ = [
     "SparseBertForPreTraining",
     "SparseBertForQuestionAnswering",
     "SparseBertForSequenceClassification",
+    "SparseBertForTokenClassification",
     "SparseBertModel",
     "attach",
     "detach",
@@ -49,6 +42,7 @@ __all__ = [
     "load_model",
     "quantize",
     "running",
+    "sparse_class",
     "sparsify",
     "to_bfloat16",
     "unsparsify",
@@ -57,14 +51,3 @@ __all__ = [
 # Registered together: attention whose name has no padding function is handed no padding at all, silently.
 AttentionInterface.register(IMPLEMENTATION, sparse_attention)
 AttentionMaskInterface.register(IMPLEMENTATION, padding_as_lengths)
-
-AutoConfig.register("sparsebert", SparseBertConfig, exist_ok=True)
-for auto, sparse in (
-    (AutoModel, SparseBertModel),
-    (AutoModelForPreTraining, SparseBertForPreTraining),
-    (AutoModelForMaskedLM, SparseBertForMaskedLM),
-    (AutoModelForSequenceClassification, SparseBertForSequenceClassification),
-    (AutoModelForMultipleChoice, SparseBertForMultipleChoice),
-    (AutoModelForQuestionAnswering, SparseBertForQuestionAnswering),
-):
-    auto.register(SparseBertConfig, sparse, exist_ok=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 from sparsebert.errors import GateError
 from sparsebert.gates import Gate
-from sparsebert.model import bert
-from sparsebert.model.conversion import check_family, install, uninstall
+from sparsebert.model.conversion import install, uninstall
 from sparsebert.model.plan import Plan, check_layers, plan_of
+from sparsebert.model.probe import check_family
 from sparsebert.patterns import Pattern
 
 logger = logging.getLogger(__name__)
@@ -77,6 +77,6 @@ def running(model: Any, pattern: Pattern | None) -> Iterator[None]:
 
 def _plan(model: Any) -> Plan | None:
     plan = plan_of(model)
-    if plan is not None and isinstance(plan.owner, bert.Sparse):
-        _ = plan.owner.pattern  # read from the loaded buffers at first use
+    if plan is not None:
+        _ = plan.owner.pattern  # refuses one that was never loaded
     return plan

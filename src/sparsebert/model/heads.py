@@ -10,7 +10,6 @@ from torch import Tensor
 
 from sparsebert.batches import TextBatch
 from sparsebert.errors import ModelError
-from sparsebert.model import bert
 from sparsebert.model.conversion import sparsify
 from sparsebert.model.plan import plan_of
 from sparsebert.patterns import Pattern
@@ -56,11 +55,10 @@ def encoder_states_changed(
 def pattern_of(model: Any) -> Pattern | None:
     """Who may attend to whom; None: everyone."""
     plan = plan_of(model)
-    if plan is not None and isinstance(plan.owner, bert.Sparse):
-        return plan.owner.pattern
-    return None if plan is None else plan.pattern
+    pattern: Pattern | None = None if plan is None else plan.owner.pattern
+    return pattern
 
 
 def give_pattern(model: Any, pattern: Pattern) -> Any:
     """Run, and save, under this pattern from now on; returns the model."""
-    return model.set_pattern(pattern) if hasattr(model, "set_pattern") else sparsify(model, pattern)
+    return sparsify(model, pattern)

@@ -1,43 +1,40 @@
 """load_model(): any source, any head, any pattern; refuses what does not fit and says in a line what is new."""
 
 import contextlib
+import logging
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from transformers import BertConfig
 from transformers.utils import logging as transformers_logging
 
 from sparsebert import draws
 from sparsebert.errors import ModelError
-from sparsebert.model import bert
-from sparsebert.model.config import SparseBertConfig
-from sparsebert.model.folder_checks import folder_config
+from sparsebert.model.config import ON_DISK, SparseBertConfig, SparseConfig, setting_names
+from sparsebert.model.families import HEADS, Head, class_for, config_of
+from sparsebert.model.folder_checks import family_of, folder_config
+from sparsebert.model.probe import check_family
 from sparsebert.model.quantised_loading import is_quantised_folder, load_quantised
 from sparsebert.model.saving import no_bar
 from sparsebert.model.sources import model_folder, scratch_config
+from sparsebert.model.sparse import dense_class
 from sparsebert.patterns import Pattern
 from sparsebert.settings import refuse_unknown
 
-Head = Literal["none", "pretraining", "masked_lm", "sequence_classification", "multiple_choice", "question_answering"]
+logger = logging.getLogger(__name__)
 
-CLASSES: dict[str, type[bert.Sparse]] = {
-    "none": bert.SparseBertModel,
-    "pretraining": bert.SparseBertForPreTraining,
-    "masked_lm": bert.SparseBertForMaskedLM,
-    "sequence_classification": bert.SparseBertForSequenceClassification,
-    "multiple_choice": bert.SparseBertForMultipleChoice,
-    "question_answering": bert.SparseBertForQuestionAnswering,
-}
 # Fields of the configuration that are not the caller's to set: arguments, or what makes a decoder.
 _NOT_SETTINGS = {
     *("pattern", "vocab_size", "use_cache", "is_decoder", "is_encoder_decoder", "add_cross_attention"),
     *("architectures", "transformers_version"),
 }
-_SETTINGS = {one.name for one in fields(SparseBertConfig)} - _NOT_SETTINGS | {"num_labels", "dropout"}
+# Of hidden states and attention, as the families call them.
+_DROPOUTS = {
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"),
+    *("embedding_dropout", "mlp_dropout"),
+}
 
 
 def load_model(
@@ -50,7 +47,9 @@ def load_model(
     seed: int = 0,
     **config_changes: Any,
 ) -> Any:
-    """A sparse BERT from a folder, a hub id, `minilm` or `scratch:tiny|mini|base`.
+    """A sparse model from a folder or a hub id of any family that sparsify takes, `minilm` or `scratch:tiny|mini|base`.
+
+    head: "pretraining" is that of BERT, words and the order of segments; of families without it, words alone.
 
     pattern: replaces the one saved with the model, if any. sparsity: of that pattern, where it carries a ranking to
     pick from (Pattern.at_sparsity). vocab_size: of a model from scratch. seed: of whatever
@@ -58,17 +57,17 @@ def load_model(
     (hidden_dropout_prob, id2label, attention_backend ...), num_labels, and dropout, which sets those of hidden states
     and attention alike.
     """
-    refuse_unknown(str(head), CLASSES, ModelError, "there is no head")
+    refuse_unknown(str(head), HEADS, ModelError, "there is no head")
     if not isinstance(source, str | Path):
         raise ModelError(f"source is {source!r}; expected a folder, a hub id, minilm or scratch:tiny|mini|base")
-    source, cls, changes = str(source), CLASSES[head], _checked(config_changes)
+    source = str(source)
     # Weights that no checkpoint holds are drawn from torch's generator: give it a known state, then put its own back.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(draws.seed_for(seed, "model/new-weights"))
         model = (
-            _from_scratch(cls, source, vocab_size, changes)
+            _from_scratch(head, source, vocab_size, config_changes)
             if source.startswith("scratch:")
-            else _from_folder(cls, source, changes)
+            else _from_folder(head, source, config_changes)
         )
     if vocab_size not in (None, model.config.vocab_size):
         raise ModelError(
@@ -88,40 +87,58 @@ def _ranked(source: str, pattern: Pattern | None) -> Pattern:
     return pattern
 
 
-def _checked(changes: dict[str, Any]) -> dict[str, Any]:
+def _checked(changes: dict[str, Any], config_class: Any) -> dict[str, Any]:
     """Changes of the configuration under the names it has for them; an unknown name is refused."""
+    known = setting_names(config_class)
     for name in changes:
-        refuse_unknown(name, _SETTINGS, ModelError, "load_model has no argument")
+        refuse_unknown(
+            name, known - _NOT_SETTINGS | {"num_labels", "dropout"}, ModelError, "load_model has no argument"
+        )
     changes = dict(changes)
     dropout = changes.pop("dropout", None)
-    both = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    return {**both, **changes}
+    return {**({} if dropout is None else dict.fromkeys(_DROPOUTS & known, dropout)), **changes}
 
 
-def _from_scratch(cls: type[bert.Sparse], source: str, vocab_size: int | None, changes: dict[str, Any]) -> Any:
+def _from_scratch(head: Head, source: str, vocab_size: int | None, given: dict[str, Any]) -> Any:
+    changes = _checked(given, SparseBertConfig)
     config = scratch_config(source, vocab_size)
     try:
-        return cls(SparseBertConfig.from_bert(config, **changes))
+        sparse = SparseBertConfig.from_bert(config, **changes)
+        return class_for(head, sparse)(sparse)
     except (ValueError, TypeError, KeyError, RuntimeError, ArithmeticError, StrictDataclassError) as error:
         raise ModelError(f"{source} cannot be built with {changes}: {error}") from error
 
 
-def _from_folder(cls: type[bert.Sparse], source: str, changes: dict[str, Any]) -> Any:
+def _from_folder(head: Head, source: str, given: dict[str, Any]) -> Any:
     if is_quantised_folder(source):
-        return load_quantised(Path(source), lambda: cls(_config(Path(source), changes)))
+        return load_quantised(Path(source), lambda: _built(head, _config(Path(source), given)))
     folder = model_folder(source)
+    config = _config(folder, given)
     # New heads are named below in a line of our own; transformers' table would say the same at length.
     with _quiet_transformers():
-        return cls.from_pretrained(folder, config=_config(folder, changes), local_files_only=True)
+        return class_for(head, config).from_pretrained(folder, config=config, local_files_only=True)
 
 
-def _config(folder: Path, changes: dict[str, Any]) -> SparseBertConfig:
+def _built(head: Head, config: Any) -> Any:
+    cls = class_for(head, config)
+    check_family(cls)
+    return cls(config)
+
+
+def read_config(source: str) -> Any:
+    """The sparse configuration of a folder of any family, or of a hub id, without its weights."""
+    return _config(Path(source) if is_quantised_folder(source) else model_folder(source), {})
+
+
+def _config(folder: Path, given: dict[str, Any]) -> Any:
     fields = folder_config(folder)
+    sparse = config_of(family_of(folder, fields))
+    changes = _checked(given, sparse)
     try:
-        if fields["model_type"] == "sparsebert":
-            return SparseBertConfig.from_pretrained(folder, **changes)
-        return SparseBertConfig.from_bert(BertConfig.from_pretrained(folder), **changes)
-    except (ValueError, TypeError, OSError, StrictDataclassError) as error:
+        if fields["model_type"] == ON_DISK:
+            return sparse.from_pretrained(folder, **changes)
+        return sparse.from_family(dense_class(sparse, SparseConfig).from_pretrained(folder), **changes)
+    except (ValueError, TypeError, OSError, AttributeError, StrictDataclassError) as error:
         raise ModelError(f"{folder}/config.json cannot be used: {error}") from error
 
 

@@ -25,7 +25,8 @@ class Plan:
     gate: Gate | None = None  # a pattern being learned, which every layer asks for its sample
     inside: bool = False  # the gate is learned inside the pattern; else in place of it
     replaced: str | None = None  # the attention that ran before sparsify(); None: of a class that is sparse by itself
-    is_read: bool = True  # False: the pattern is still in loaded buffers
+    is_read: bool = True  # False: the configuration describes a pattern whose entries are not here yet
+    twin: Any = None  # the sparse class that sparsify() made of the model's own
     owner: Any = field(default=None, repr=False)  # the model itself, however it is wrapped since
     hooks: list[Any] = field(default_factory=list, repr=False)
     reaches: tuple[int | None, ...] = ()  # how far each layer looks by itself; None: everywhere

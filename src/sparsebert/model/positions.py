@@ -38,6 +38,14 @@ def extend_positions(model: Any, length: int, how: Literal["tile", "interpolate"
     return model
 
 
+def positions_of(model: Any) -> int:
+    """How long inputs may be: rows of the table, or what a model that rotates instead was made for."""
+    embeddings = _embeddings(model)
+    if embeddings is None:
+        return int(getattr(model.config, "max_position_embeddings", 512))
+    return int(embeddings.position_embeddings.num_embeddings) - _reserved_rows(embeddings)
+
+
 def guard_positions(model: Any) -> list[Any]:
     """Make an input beyond the table raise by name instead of failing deep inside; returns the hooks that do it."""
     embeddings = _embeddings(model)
@@ -47,7 +55,7 @@ def guard_positions(model: Any) -> list[Any]:
 def _check_length(embeddings: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     given = [*args, kwargs.get("input_ids"), kwargs.get("inputs_embeds")]
     found = next((value for value in given if isinstance(value, Tensor)), None)
-    room = embeddings.position_embeddings.num_embeddings - _reserved_rows(embeddings)
+    room = int(embeddings.position_embeddings.num_embeddings) - _reserved_rows(embeddings)
     if found is not None and found.shape[1] > room:
         raise ModelError(
             f"the input has {found.shape[1]} tokens but the model has {room} positions; "

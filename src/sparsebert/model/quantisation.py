@@ -14,8 +14,8 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from sparsebert.errors import LayerError, ModelError
 from sparsebert.layers import Int8Linear, Norm, check_inference, joined, linear, require_kernel
 from sparsebert.layers.bfloat16 import require_fast_bfloat16
-from sparsebert.model.conversion import check_family
 from sparsebert.model.plan import check_no_gate, plan_of
+from sparsebert.model.probe import check_family
 from sparsebert.model.quantised_saving import SaveQuantised
 
 # Layers of one shape, known by name: those of RobertaPreLayerNorm have the same parts and another order.

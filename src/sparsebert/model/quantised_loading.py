@@ -9,19 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
-import transformers
 from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor
 
 from sparsebert.errors import ModelError
 from sparsebert.files import open_sealed_tensors, read_bytes
 from sparsebert.layers import Int8Linear, require_kernel
-from sparsebert.model.conversion import check_family
 from sparsebert.model.folder_checks import INT8_FILE, check_config, check_loaded
-from sparsebert.model.heads import give_pattern
 from sparsebert.model.quantisation import empty_layers, put_layers
-from sparsebert.model.quantised_saving import FORMAT, KIND, PATTERN_FILE
-from sparsebert.patterns import Pattern
+from sparsebert.model.quantised_saving import FORMAT, KIND
+from sparsebert.model.saved_pattern import read_pattern
 
 
 def is_quantised_folder(folder: str | Path) -> bool:
@@ -29,15 +26,12 @@ def is_quantised_folder(folder: str | Path) -> bool:
 
 
 def load_quantised(folder: Path, build: Callable[[], Any]) -> Any:
-    """The int8 model of a folder. build: makes a BERT of the head that was asked for; other families are what they
-    were saved as."""
+    """The int8 model of a folder. build: makes a model of its family with the head that was asked for."""
     require_kernel()
-    config = check_config(folder, any_family=True)
+    check_config(folder)
     tensors, about = open_sealed_tensors(read_bytes(folder / INT8_FILE), folder / INT8_FILE)
     if about.get("kind") != KIND or about.get("format") != FORMAT:
         raise ModelError(f"{folder / INT8_FILE} is no int8 model of format {FORMAT}; save the model again")
-    if config.get("model_type") not in ("bert", "sparsebert"):
-        build = _family(folder, str(about.get("class")))
     try:
         with torch.device("meta"):
             planned = build()
@@ -47,27 +41,12 @@ def load_quantised(folder: Path, build: Callable[[], Any]) -> Any:
         model = build()
     except (ValueError, TypeError, KeyError, RuntimeError, StrictDataclassError) as error:
         raise ModelError(f"{folder} holds no int8 model that can be built: {error}") from error
-    if (folder / PATTERN_FILE).is_file():
-        give_pattern(model, Pattern.load(folder / PATTERN_FILE))
+    if model.config.pattern is not None:
+        model.set_pattern(read_pattern(folder, model.config.pattern, {}))
     put_layers(model, empty_layers(model))
     model.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in tensors.items()}, strict=False)
     _check_sums(folder, model)
     return model.eval().requires_grad_(False)
-
-
-def _family(folder: Path, name: str) -> Callable[[], Any]:
-    """Builds a class of transformers by the name it was saved under."""
-    cls = getattr(transformers, name, None)
-    if not (isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel)):
-        raise ModelError(f"{folder} was saved as {name!r}, which is no model of transformers; save it again")
-
-    def build() -> Any:
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        model = cls(config)
-        check_family(model)
-        return model
-
-    return build
 
 
 def _renamed(tensors: dict[str, np.ndarray], model: Any) -> dict[str, np.ndarray]:
@@ -93,7 +72,7 @@ def _check(folder: Path, planned: Any, tensors: dict[str, np.ndarray]) -> None:
             if tensors[name].shape != tuple(wanted[name].shape)
         ],
     }
-    check_loaded(folder, type(planned).__name__, info)
+    check_loaded(folder, planned, info)
     for name in both:
         if torch.from_numpy(tensors[name][:0]).dtype != wanted[name].dtype:
             raise ModelError(f"{folder} holds {name} as {tensors[name].dtype}; expected {wanted[name].dtype}")

@@ -8,11 +8,8 @@ from typing import Any
 
 from sparsebert.errors import ModelError
 from sparsebert.files import seal_tensors, write_atomic
-from sparsebert.model import bert
 from sparsebert.model.folder_checks import INT8_FILE
-from sparsebert.model.heads import pattern_of
 
-PATTERN_FILE = "pattern.safetensors"
 KIND, FORMAT = "int8 model", 1
 
 
@@ -29,8 +26,5 @@ class SaveQuantised:
         tensors = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
         about = {"kind": KIND, "format": FORMAT, "class": type(model).__name__}
         folder.mkdir(parents=True, exist_ok=True)
-        model.config.save_pretrained(folder)
-        pattern = pattern_of(model)
-        if pattern is not None and not isinstance(model, bert.Sparse):  # those have it among their tensors
-            pattern.save(folder / PATTERN_FILE)
+        model.config.save_pretrained(folder)  # with the pattern beside it, if there is one
         write_atomic(folder / INT8_FILE, seal_tensors(tensors, about))

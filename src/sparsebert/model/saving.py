@@ -10,10 +10,9 @@ from tokenizers import Tokenizer
 from transformers.utils import logging as transformers_logging
 
 from sparsebert.files import place_folder, write_atomic, write_json
-from sparsebert.model.attachment import running
-from sparsebert.model.conversion import has_sparse_form
 from sparsebert.model.heads import pattern_of
-from sparsebert.text import SPECIAL_TOKENS
+from sparsebert.model.positions import positions_of
+from sparsebert.text import special_tokens
 
 
 def save_model(
@@ -25,7 +24,7 @@ def save_model(
         with no_bar():
             model.save_pretrained(part)
         if tokenizer is not None:
-            save_tokenizer(tokenizer, part, model.config.max_position_embeddings)
+            save_tokenizer(tokenizer, part, positions_of(model))
         if more is not None:
             more(part)
 
@@ -35,17 +34,9 @@ def save_model(
 def save_trained(
     model: Any, run: Path, tokenizer: Tokenizer | None = None, more: Callable[[Path], None] | None = None
 ) -> None:
-    """What a run leaves of its model: model/, and the pattern by itself.
-
-    A family that has no sparse form on disk would come back dense from a folder of that name: its weights go to
-    weights/, for `sparsify(AutoModel.from_pretrained("weights"), Pattern.load("pattern.safetensors"))`.
-    """
+    """What a run leaves of its model: model/, and the pattern by itself."""
+    save_model(model, run / "model", tokenizer, more)
     pattern = pattern_of(model)
-    if pattern is None or has_sparse_form(model):
-        save_model(model, run / "model", tokenizer, more)
-    else:
-        with running(model, None):
-            save_model(model, run / "weights", tokenizer, more)
     if pattern is not None:
         pattern.save(run / "pattern.safetensors")
 
@@ -65,15 +56,21 @@ def no_bar() -> Iterator[None]:
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_length: int) -> None:
     """Write tokenizer.json and tokenizer_config.json; max_length: positions the model has, or was trained on."""
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    normaliser: dict[str, Any] = json.loads(tokenizer.to_str()).get("normalizer") or {}
-    settings = {
-        # The class that tells the two texts of a pair apart; it normalises as it is told here, not in tokenizer.json.
+    known = {"model_max_length": max_length, **dict(zip(names, special_tokens(tokenizer), strict=True))}
+    write_atomic(folder / "tokenizer.json", tokenizer.to_str().encode())
+    write_json(folder / "tokenizer_config.json", {**_class_of(tokenizer), **known})
+
+
+def _class_of(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The class that reads tokenizer.json. BERT's own tells the two texts of a pair apart, and normalises as it is told
+    here; other families have the general one, which does what tokenizer.json says."""
+    told = json.loads(tokenizer.to_str())
+    if told["model"].get("type") != "WordPiece":
+        return {"tokenizer_class": "PreTrainedTokenizerFast"}
+    normaliser: dict[str, Any] = told.get("normalizer") or {}
+    return {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": bool(normaliser.get("lowercase", True)),
         "strip_accents": normaliser.get("strip_accents"),
         "tokenize_chinese_chars": bool(normaliser.get("handle_chinese_chars", True)),
-        "model_max_length": max_length,
-        **dict(zip(names, SPECIAL_TOKENS, strict=True)),
     }
-    write_atomic(folder / "tokenizer.json", tokenizer.to_str().encode())
-    write_json(folder / "tokenizer_config.json", settings)

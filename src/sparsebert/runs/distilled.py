@@ -10,6 +10,7 @@ from sparsebert.errors import ConfigError
 from sparsebert.files import read_json
 from sparsebert.model import extend_positions, load_model, unsparsify
 from sparsebert.model.pooling import Pooling, pooling_of
+from sparsebert.model.positions import positions_of
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import Share
 from sparsebert.text import TokenStore
@@ -36,7 +37,7 @@ class DistilledRun(TextRun):
         held_out_seed = self.seed if self.held_out_seed is None else self.held_out_seed
         return DistillationObjective(
             student,
-            Teacher(teacher, window=int(teacher.config.max_position_embeddings)),
+            Teacher(teacher, window=positions_of(teacher)),
             self.text_parts(store, self.seed),
             PlainBatches(store, split="held_out", seed=held_out_seed, **self.row_sizes()),
             pooling=self.pooling or pooling_of(source_of(self.model)),
@@ -53,7 +54,7 @@ class DistilledRun(TextRun):
         # Dropout would be one more difference from the teacher that nobody is to learn.
         dropout = 0.0 if self.dropout is None else self.dropout
         student = load_model(source_of(self.model), "none", seed=self.seed, dropout=dropout)
-        if self.length > student.config.max_position_embeddings:
+        if self.length > positions_of(student):
             extend_positions(student, self.length)
         return student
 

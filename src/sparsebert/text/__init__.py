@@ -13,6 +13,7 @@ from sparsebert.text.vocabulary import (
     SpecialIds,
     load_tokenizer,
     special_ids,
+    special_tokens,
     train_tokenizer,
     vocabulary_hash,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "load_tokenizer",
     "prepare_corpus",
     "special_ids",
+    "special_tokens",
     "train_tokenizer",
     "vocabulary_hash",
 ]

