@@ -51,7 +51,7 @@ print(powers(16).picture())
 print(f"at {LENGTH} tokens {mine.sparsity:.1%} sparse, at 4096 by the same rule {mine.at(4096).sparsity:.2%}\n")
 save_figure(head_grid(near_and_far, "near and far"), out / "near-and-far.png")
 
-ids = rows(load_tokenizer("minilm"), LENGTH, count=16)
+ids = rows(load_tokenizer("minilm"), LENGTH)[:16]
 with torch.no_grad():
     dense = embed(load_model("minilm").eval(), ids)
     for name, pattern in (("near and far", near_and_far), ("sentences", sentences), ("powers", mine)):

@@ -49,8 +49,9 @@ disable_progress_bar()
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "sparse-embeddings")
 tokenizer = load_tokenizer("minilm")
 dense = load_model("minilm").eval().requires_grad_(False)
-learned = find_pattern(dense, rows(tokenizer, LENGTH, count=STEPS * ROWS))
-unseen = rows(tokenizer, LENGTH, count=64, first=STEPS * ROWS)
+ids = rows(tokenizer, LENGTH)
+seen, unseen = ids[:-64], ids[-64:]
+learned = find_pattern(dense, seen.repeat(STEPS * ROWS // len(seen) + 1, 1)[: STEPS * ROWS])
 radius = next(one for one in range(1, LENGTH) if patterns.window(LENGTH, radius=one).sparsity <= learned.sparsity)
 
 print("pattern         sparsity   cosine to the dense embeddings")

@@ -17,12 +17,11 @@ def paragraphs() -> list[str]:
     return [line for document in documents() for line in document.split("\n")[1:]]
 
 
-def rows(tokenizer: Tokenizer, length: int, *, count: int, first: int = 0) -> Tensor:
-    """Token ids [count, length] of paragraphs that fill a row, cut there: no padding to think of."""
+def rows(tokenizer: Tokenizer, length: int) -> Tensor:
+    """Token ids [rows, length] of all paragraphs that fill a row, cut there: no padding; none comes twice."""
     encoded = (tokenizer.encode(text).ids for text in paragraphs())
-    whole = [[*ids[: length - 1], ids[-1]] for ids in encoded if len(ids) >= length]
-    chosen = [whole[(first + number) % len(whole)] for number in range(count)]
-    return torch.tensor(chosen)
+    whole = {(*ids[: length - 1], ids[-1]): None for ids in encoded if len(ids) >= length}
+    return torch.tensor(list(whole))
 
 
 def embed(model: torch.nn.Module, ids: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ STEPS, ROWS, LENGTH = 40, 8, 32
 
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "what-matters")
 model = load_model("minilm").eval().requires_grad_(False)
-batches = rows(load_tokenizer("minilm"), LENGTH, count=STEPS * ROWS).split(ROWS)
+batches = rows(load_tokenizer("minilm"), LENGTH)[: STEPS * ROWS].split(ROWS)
 wanted = [embed(model, batch) for batch in batches]
 
 # multiplicative: a weight times P is not shared out anew, so that half open everywhere is not as good as open.

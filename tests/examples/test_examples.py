@@ -41,3 +41,15 @@ def test_the_notebook_runs_from_top_to_bottom_and_draws_three_pictures() -> None
     nbclient.NotebookClient(notebook, kernel_name="python3", timeout=300, resources=place).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
     assert sum("image/png" in output["data"] for output in shown) == 3
+
+
+def test_no_row_of_the_shared_text_comes_twice_so_what_is_held_out_was_not_learned_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    from texts import rows
+
+    from sparsebert.text import load_tokenizer
+
+    ids = rows(load_tokenizer("minilm"), 64)
+    assert len(ids.unique(dim=0)) == len(ids) > 64 + 200
