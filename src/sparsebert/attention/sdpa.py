@@ -61,10 +61,12 @@ def _constants(pattern: Pattern) -> tuple[Tensor]:
 
 @lru_cache(maxsize=4)
 def _whole_keep(pattern: Pattern) -> tuple[Bool[Tensor, "heads n n"]]:
-    with _disable_current_modes():  # real numbers, whatever the graph is traced with
+    # Real numbers, whatever the graph is traced with; and such as can be trained with, whoever asked first.
+    with _disable_current_modes(), torch.inference_mode(False):
         return (pattern.keep(),)
 
 
 @lru_cache(maxsize=4)
 def _corner(pattern: Pattern, n: int, device: torch.device) -> Bool[Tensor, "heads n n"]:
-    return pattern.keep()[:, :n, :n].contiguous().to(device)
+    with torch.inference_mode(False):  # what is kept may be trained with later
+        return pattern.keep()[:, :n, :n].contiguous().to(device)

@@ -83,8 +83,9 @@ def rows_of(pattern: Pattern) -> tuple[Int64[Tensor, "heads positions"], Int32[T
     """A pattern's rows as tensors: what a call of the operator carries, so that a saved graph has its pattern."""
     with _lock:
         if pattern not in _rows:
-            # Whoever traces this call must find real numbers, not the shapes it traces with.
-            with _disable_current_modes():
+            # Whoever traces this call must find real numbers, not the shapes it traces with; and a call that only
+            # infers must leave tensors that a later one can train with.
+            with _disable_current_modes(), torch.inference_mode(False):
                 _rows[pattern] = (torch.tensor(pattern.row_starts), torch.tensor(pattern.keys))
         return _rows[pattern]
 

@@ -66,7 +66,8 @@ def find(name: str) -> Index:
     pattern = _patterns.get(digest)
     if pattern is None:
         raise AttentionError("the pattern of a compiled or saved attention call is gone; keep a reference to it")
-    return build(pattern, int(length), torch.device(device))
+    with torch.inference_mode(False):  # what is kept may be trained with later
+        return build(pattern, int(length), torch.device(device))
 
 
 def build(pattern: Pattern, length: int, device: torch.device) -> Index:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from sparsebert.attention import attend_checked, checked_inputs
 from sparsebert.attention.reference import attention_weights
 from sparsebert.errors import ModelError
+from sparsebert.model.long_inputs import Attended, attend_by_length, follows
 from sparsebert.model.plan import plan_of
 
 
@@ -36,8 +37,17 @@ def sparse_attention(
             f"padding came as a tensor of shape {tuple(attention_mask.shape)}; "
             "pass attention_mask [batch, n], ones and then zeros in each row"
         )
-    under = plan.arguments(module, sliding_window, query.shape[2])
-    inputs = checked_inputs(query, key, value, under, attention_mask, dropout, scaling)
-    output = attend_checked(inputs, plan.backend if plan.gate is None else "auto")
-    weights = attention_weights(inputs) if kwargs.get("output_attentions") else None  # these are never dropped out
+
+    def attend(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor | None, length: int) -> Attended:
+        under = plan.arguments(module, sliding_window, length)
+        inputs = checked_inputs(query, key, value, under, lengths, dropout, scaling)
+        output = attend_checked(inputs, plan.backend if plan.gate is None else "auto")
+        weights = attention_weights(inputs) if kwargs.get("output_attentions") else None  # these are never dropped out
+        return output, weights
+
+    pattern = plan.pattern if plan.gate is None else None
+    if pattern is not None and follows(pattern, query.shape[2]):
+        output, weights = attend_by_length(attend, pattern, query, key, value, attention_mask)
+    else:
+        output, weights = attend(query, key, value, attention_mask, query.shape[2])
     return output.transpose(1, 2), weights

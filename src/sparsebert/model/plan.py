@@ -9,6 +9,7 @@ from torch import nn
 from sparsebert.attention import BACKENDS, AttentionArguments
 from sparsebert.errors import ModelError
 from sparsebert.gates import Gate
+from sparsebert.model.long_inputs import reaching
 from sparsebert.model.positions import guard_positions
 from sparsebert.patterns import Pattern, window
 
@@ -35,9 +36,11 @@ class Plan:
     def is_dense(self) -> bool:
         return self.is_read and self.pattern is None and self.gate is None
 
-    def in_use(self, layer: int = 0) -> Pattern | None:
-        """The pattern that attention of a layer runs under, alone or around the gate."""
-        return self.pattern.layer(layer) if self.pattern and (self.gate is None or self.inside) else None
+    def in_use(self, layer: int = 0, length: int = 0) -> Pattern | None:
+        """The pattern that attention of a layer runs under at an input length, alone or around the gate."""
+        if self.pattern is None or (self.gate is not None and not self.inside):
+            return None
+        return (self.pattern if self.gate is not None else reaching(self.pattern, length)).layer(layer)
 
     def arguments(self, module: nn.Module, reach: int | None, length: int) -> AttentionArguments:
         """What an attention module runs under at an input length."""
@@ -47,7 +50,7 @@ class Plan:
 
     def _in_use_within(self, reach: int | None, length: int, layer: int) -> Pattern | None:
         """The pattern for a layer that looks only so far and keeps doing so, under a pattern and under a gate."""
-        pattern, gate = self.in_use(layer), self.gate
+        pattern, gate = self.in_use(layer, length), self.gate
         if reach is None:
             return pattern
         if "token" in (pattern and pattern.anchor, gate and gate.anchor):
