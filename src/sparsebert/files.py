@@ -76,9 +76,9 @@ class Unsynced:
         self._folders: dict[Path, None] = {}
 
     def add(self, path: Path) -> None:
-        """A file, or a folder with the files in it; the folder that holds it comes along."""
+        """A file, or a folder with all that is in it; the folder that holds it comes along."""
         if path.is_dir():
-            self._files |= dict.fromkeys(path.iterdir())
+            self._files |= dict.fromkeys(path.rglob("*"))
             self._folders[path] = None
         else:
             self._files[path] = None
@@ -317,7 +317,7 @@ def place_folder(folder: Path, fill: Callable[[Path], None]) -> None:
             with unsynced():
                 fill(part)
             if waiting is None:
-                for path in [*part.iterdir(), part]:
+                for path in [*part.rglob("*"), part]:
                     _sync(path)
             remove_folder(folder)
             part.rename(folder)

@@ -10,6 +10,7 @@ from sparsebert.gates import Gate
 from sparsebert.model.conversion import install, uninstall
 from sparsebert.model.plan import Plan, check_layers, plan_of
 from sparsebert.model.probe import check_family
+from sparsebert.model.sentence_models import encoder_of, fit_length
 from sparsebert.patterns import Pattern
 
 logger = logging.getLogger(__name__)
@@ -28,12 +29,13 @@ def attach(model: Any, gate: Gate, *, inside: bool | None = None) -> Any:
     """
     if not isinstance(gate, Gate):
         raise GateError(f"gate is a {type(gate).__name__}; expected one of sparsebert.gates, such as gates.Structured")
-    check_family(model)
-    heads = model.config.num_attention_heads
+    encoder = encoder_of(model)
+    check_family(encoder)
+    heads = encoder.config.num_attention_heads
     if gate.heads not in (1, heads):
         raise GateError(f"the gate has {gate.heads} heads but the model has {heads}; make a gate of {heads} heads")
     if gate.layers > 1:
-        check_layers(model, gate.layers, "the gate")
+        check_layers(encoder, gate.layers, "the gate")
     plan = _plan(model)
     own = None if plan is None or plan.pattern is None or plan.pattern.sparsity == 0 else plan.pattern
     if own is not None and inside is None:
@@ -45,9 +47,10 @@ def attach(model: Any, gate: Gate, *, inside: bool | None = None) -> Any:
         own.require_one_layer("a gate that is learned inside a pattern")
     if own is not None and not inside:
         logger.info("the model's own pattern (%.1f%% sparse) rests: a gate is learned in its place", 100 * own.sparsity)
-    plan = plan or install(model)
+    plan = plan or install(encoder)
     gate.restrict(own if inside else None)
     plan.gate, plan.inside = gate, own is not None and bool(inside)
+    fit_length(model)
     return model
 
 
@@ -58,6 +61,7 @@ def detach(model: Any) -> Any:
         plan.gate = None
         if plan.pattern is None and plan.replaced is not None:
             uninstall(plan)
+    fit_length(model)
     return model
 
 
@@ -76,7 +80,7 @@ def running(model: Any, pattern: Pattern | None) -> Iterator[None]:
 
 
 def _plan(model: Any) -> Plan | None:
-    plan = plan_of(model)
+    plan = plan_of(encoder_of(model))
     if plan is not None:
         _ = plan.owner.pattern  # refuses one that was never loaded
     return plan

@@ -16,6 +16,7 @@ from sparsebert.model.plan import (
     take_plan,
 )
 from sparsebert.model.probe import PROBE_TOKENS, check_family, probe, require_same
+from sparsebert.model.sentence_models import encoder_of, fit_length
 from sparsebert.model.sparse import become_dense, become_sparse, start
 from sparsebert.patterns import Pattern, full
 
@@ -26,28 +27,32 @@ def sparsify(model: Any, pattern: Pattern, *, backend: str = "auto") -> Any:
     Before it does, a few tokens are run through the model's own attention and through ours with a full pattern: a
     model whose attention does more than ours knows of (relative positions, say) is refused rather than run wrong.
     The model becomes the sparse class of its own (a RobertaModel a SparseRobertaModel, which is one): it has `pattern`
-    and `set_pattern`, and what it saves comes back as sparse as it is.
+    and `set_pattern`, and what it saves comes back as sparse as it is. Of a SentenceTransformer it is the encoder
+    inside, and max_seq_length says what that takes.
     """
-    check_family(model)
-    check_pattern(model, pattern)
+    encoder = encoder_of(model)
+    check_family(encoder)
+    check_pattern(encoder, pattern)
     check_backend(backend)
-    plan = plan_of(model)
+    plan = plan_of(encoder)
     check_no_gate(plan)
-    plan = plan or install(model)
+    plan = plan or install(encoder)
     plan.owner.set_pattern(pattern)
     plan.backend = backend
+    fit_length(model)
     return model
 
 
 def unsparsify(model: Any) -> Any:
     """Back to dense, in place; returns the model. A model that sparsify() changed gets its class and attention back."""
-    plan = plan_of(model)
+    plan = plan_of(encoder_of(model))
     if plan is not None:
         plan.gate = None
         if plan.replaced is None:
             plan.owner.set_pattern(None)
         else:
             uninstall(plan)
+    fit_length(model)
     return model
 
 

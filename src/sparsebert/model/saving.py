@@ -11,7 +11,8 @@ from transformers.utils import logging as transformers_logging
 
 from sparsebert.files import place_folder, write_atomic, write_json
 from sparsebert.model.heads import pattern_of
-from sparsebert.model.positions import positions_of
+from sparsebert.model.lengths import longest_input
+from sparsebert.model.sentence_folder import keep_sentence_files
 from sparsebert.text import special_tokens
 
 
@@ -24,7 +25,8 @@ def save_model(
         with no_bar():
             model.save_pretrained(part)
         if tokenizer is not None:
-            save_tokenizer(tokenizer, part, positions_of(model))
+            save_tokenizer(tokenizer, part, longest_input(model))
+        keep_sentence_files(model, part)
         if more is not None:
             more(part)
 
@@ -54,7 +56,7 @@ def no_bar() -> Iterator[None]:
 
 
 def save_tokenizer(tokenizer: Tokenizer, folder: Path, max_length: int) -> None:
-    """Write tokenizer.json and tokenizer_config.json; max_length: positions the model has, or was trained on."""
+    """Write tokenizer.json and tokenizer_config.json; max_length: what the model takes, or was trained on."""
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     known = {"model_max_length": max_length, **dict(zip(names, special_tokens(tokenizer), strict=True))}
     write_atomic(folder / "tokenizer.json", tokenizer.to_str().encode())

@@ -25,6 +25,7 @@ from sparsebert.model.plan import (
 )
 from sparsebert.model.probe import check_family, probe, require_same
 from sparsebert.model.saved_pattern import OF_EARLIER_FOLDERS, pattern_among_weights, read_pattern
+from sparsebert.model.sentence_models import show_patterns
 from sparsebert.patterns import Pattern
 
 
@@ -112,6 +113,7 @@ class Sparse:
 def start(model: Any) -> None:
     """What a model does once it has a plan."""
     plan = _plan(model)
+    show_patterns()
     # A hook rather than a forward of our own: transformers' Trainer reads the arguments of forward by name.
     plan.hooks.append(model.base_model.register_forward_pre_hook(_require_read))
     plan.hooks.append(model.base_model.register_load_state_dict_pre_hook(_take_pattern))

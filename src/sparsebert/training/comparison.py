@@ -15,6 +15,7 @@ from sparsebert.files import write_atomic
 from sparsebert.model.heads import encoder_inputs, pattern_of
 from sparsebert.model.pooling import Pooling
 from sparsebert.model.positions import positions_of
+from sparsebert.model.sentence_folder import MODULES
 from sparsebert.patterns import Pattern
 from sparsebert.text import TokenStore
 from sparsebert.training.fidelity import FidelitySums, States, embedding_distances, encoder_states, hidden_errors
@@ -197,8 +198,9 @@ def write_card(folder: Path, comparison: ModelComparison) -> None:
         f"| {one.shortest}-{one.longest} | {one.rows} | {one.hidden_error:.4f} | {one.embedding_cosine:.4f} |"
         for one in comparison.lengths
     )
+    library, opened = _how_it_is_opened(folder)
     text = f"""---
-library_name: transformers
+library_name: {library}
 tags: [sparsebert, sparse-attention, feature-extraction]
 ---
 # An encoder under a sparse attention pattern
@@ -213,8 +215,16 @@ tags: [sparsebert, sparse-attention, feature-extraction]
 ## Use
 ```python
 import sparsebert
-from transformers import AutoModel
-model = AutoModel.from_pretrained("THIS_FOLDER")
+{opened}
 ```
 """
     write_atomic(folder / "README.md", text.encode())
+
+
+def _how_it_is_opened(folder: Path) -> tuple[str, str]:
+    """The library that a model folder is made for, and the lines that open it there."""
+    if (folder / MODULES).is_file():
+        return "sentence-transformers", (
+            'from sentence_transformers import SentenceTransformer\nmodel = SentenceTransformer("THIS_FOLDER")'
+        )
+    return "transformers", 'from transformers import AutoModel\nmodel = AutoModel.from_pretrained("THIS_FOLDER")'

@@ -1,0 +1,152 @@
+"""A SentenceTransformer is made sparse, saved, opened and trained as any encoder is."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from scipy.stats import spearmanr
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers.sentence_transformer import losses
+from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
+from sentence_transformers.sentence_transformer.modules import Pooling
+
+from sparsebert import attach, detach, gates, load_model, patterns, sparsify, unsparsify
+from sparsebert.errors import ModelError
+from sparsebert.model.trainer_callback import GateCallback
+from tests.model.sentence_cases import TEXTS, tiny_sentence_folder
+
+EXPLICIT = patterns.from_keep(patterns.star(16).keep())
+
+
+@pytest.fixture(scope="module")
+def dense_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_sentence_folder(tmp_path_factory.mktemp("dense"))
+
+
+def opened(folder: Path) -> Any:
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+def test_a_pattern_is_given_to_the_encoder_inside_and_taken_back(dense_folder: Path) -> None:
+    model = opened(dense_folder)
+    dense, kind = model.encode(TEXTS), type(model[0].auto_model)
+    assert sparsify(model, patterns.star(16)) is model
+    assert model.pattern == patterns.star(16)
+    assert not np.allclose(model.encode(TEXTS), dense)
+    assert unsparsify(model) is model
+    assert model.pattern is None
+    assert type(model[0].auto_model) is kind
+    assert np.array_equal(model.encode(TEXTS), dense)
+
+
+def test_max_seq_length_says_what_the_model_takes(dense_folder: Path) -> None:
+    model = opened(dense_folder)
+    assert sparsify(model, patterns.star(16)).max_seq_length == 40
+    assert sparsify(model, EXPLICIT).max_seq_length == 16
+    assert model.encode(["water " * 100]).shape == (1, 16)
+    assert sparsify(model, patterns.star(16)).max_seq_length == 40
+    assert attach(model, gates.Structured(length=24, heads=2), inside=False).max_seq_length == 24
+    assert detach(model).max_seq_length == 40
+    sparsify(model, EXPLICIT)
+    assert unsparsify(model).max_seq_length == 40
+
+
+def test_a_saved_folder_opens_alone_in_a_new_process_with_the_same_embeddings(
+    dense_folder: Path, tmp_path: Path
+) -> None:
+    model = sparsify(opened(dense_folder), EXPLICIT)
+    model.save_pretrained(str(tmp_path / "sparse"))
+    np.save(tmp_path / "expected.npy", model.encode(TEXTS))
+    script = f"""
+import sparsebert, numpy
+from sentence_transformers import SentenceTransformer
+model = SentenceTransformer({str(tmp_path / "sparse")!r}, device="cpu")
+assert model.pattern.digest == {EXPLICIT.digest!r}
+assert [type(one).__name__ for one in model] == ["Transformer", "Pooling", "Normalize"]
+assert model.max_seq_length == 16
+assert numpy.array_equal(model.encode({TEXTS!r}), numpy.load({str(tmp_path / "expected.npy")!r}))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_without_this_package_a_sparse_folder_is_refused_by_name(dense_folder: Path, tmp_path: Path) -> None:
+    sparsify(opened(dense_folder), EXPLICIT).save_pretrained(str(tmp_path / "sparse"))
+    script = f"from sentence_transformers import SentenceTransformer; SentenceTransformer({str(tmp_path / 'sparse')!r})"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert found.returncode != 0
+    assert "needs the package sparsebert" in found.stderr
+
+
+def test_a_sparse_folder_that_lost_its_pattern_is_refused(dense_folder: Path, tmp_path: Path) -> None:
+    sparsify(opened(dense_folder), EXPLICIT).save_pretrained(str(tmp_path / "sparse"))
+    (tmp_path / "sparse" / "pattern.safetensors").unlink()
+    with pytest.raises(ModelError, match="holds no pattern"):
+        opened(tmp_path / "sparse")
+
+
+def test_load_model_reads_such_a_folder(dense_folder: Path, tmp_path: Path) -> None:
+    model = sparsify(opened(dense_folder), EXPLICIT)
+    model.save_pretrained(str(tmp_path / "sparse"))
+    again = load_model(tmp_path / "sparse")
+    assert again.pattern == EXPLICIT
+    weights = dict(model[0].auto_model.named_parameters())
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in again.named_parameters())
+
+
+def trained(model: Any, folder: Path, **more: Any) -> Any:
+    rows = Dataset.from_dict({"one": TEXTS[:4], "other": TEXTS[2:6], "score": [0.1, 0.9, 0.4, 0.6]})
+    arguments = SentenceTransformerTrainingArguments(
+        str(folder),
+        max_steps=4,
+        per_device_train_batch_size=2,
+        save_steps=2,
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=True,
+        dataloader_pin_memory=False,
+        learning_rate=1e-3,
+    )
+    trainer = SentenceTransformerTrainer(
+        model, arguments, train_dataset=rows, loss=losses.CosineSimilarityLoss(model), **more
+    )
+    trainer.train()
+    return trainer
+
+
+def test_its_trainer_trains_a_sparse_model_and_its_checkpoints_are_sparse(dense_folder: Path, tmp_path: Path) -> None:
+    model = sparsify(opened(dense_folder), EXPLICIT)
+    before = model.encode(TEXTS)
+    trained(model, tmp_path)
+    assert not np.allclose(model.encode(TEXTS), before)
+    assert model.pattern == EXPLICIT
+    last = opened(tmp_path / "checkpoint-4")
+    assert last.pattern == EXPLICIT
+    assert np.array_equal(last.encode(TEXTS), model.encode(TEXTS))
+
+
+def test_a_gate_is_learned_inside_its_trainer(dense_folder: Path, tmp_path: Path) -> None:
+    model, gate = opened(dense_folder), gates.Structured(length=40, heads=2, sparsity=0.5)
+    before = gate.alpha.detach().clone()
+    trained(model, tmp_path, callbacks=[GateCallback(gate)])
+    assert not torch.equal(gate.alpha, before)
+    sparsify(detach(model), gate.freeze(sparsity=0.5))
+    assert abs(model.pattern.sparsity - 0.5) < 0.1
+
+
+def test_its_evaluator_scores_a_sparse_model_as_its_embeddings_say(dense_folder: Path) -> None:
+    model, wanted = sparsify(opened(dense_folder), EXPLICIT), [0.1, 0.9, 0.4, 0.6]
+    score = EmbeddingSimilarityEvaluator(TEXTS[:4], TEXTS[2:6], wanted, show_progress_bar=False)(model)
+    one, other = model.encode(TEXTS[:4]), model.encode(TEXTS[2:6])
+    expected = spearmanr((one * other).sum(1), wanted).statistic
+    assert score["spearman_cosine"] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_model_without_an_encoder_of_transformers_is_refused() -> None:
+    model = SentenceTransformer(modules=[Pooling(16, "mean")], device="cpu")
+    with pytest.raises(ModelError, match="holds 0 encoders"):
+        sparsify(model, EXPLICIT)
