@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sparsebert import gates as gates
     from sparsebert import patterns as patterns
     from sparsebert.attention import attend as attend
+    from sparsebert.embeddings import encode as encode
     from sparsebert.errors import SparseBertError as SparseBertError
     from sparsebert.model import SparseBertConfig as SparseBertConfig
     from sparsebert.model import SparseBertForMaskedLM as SparseBertForMaskedLM
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "sparsebert.attention": ["attend"],
+    "sparsebert.embeddings": ["encode"],
     "sparsebert.errors": ["SparseBertError"],
     "sparsebert.model": [
         "SparseBertConfig",

@@ -26,6 +26,7 @@ ORDER = [
     "model",
     "importance",
     "training",
+    "embeddings",
     "tasks",
     "runs",
     "studies",

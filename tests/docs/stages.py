@@ -74,6 +74,7 @@ def _classifier() -> Any:
 STAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "README.md": a_text,
     "docs/batches.md": a_corpus,
+    "docs/embeddings.md": a_text,
     "docs/extending.md": a_study,
     "docs/installing.md": dict,
     "docs/families.md": dict,

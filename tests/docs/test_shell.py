@@ -51,6 +51,14 @@ def test_the_readme_leads_from_text_to_a_sparse_model() -> None:
     assert Path("adapted/model/config.json").is_file()
 
 
+@pytest.mark.usefixtures("_tiny_minilm")
+def test_a_file_of_texts_becomes_embeddings_as_the_page_says() -> None:
+    Path("text.txt").write_text("Rivers run to the sea.\nThey carry sand.\n")
+    run_shell("docs/embeddings.md")
+    assert Path("embeddings.npy").is_file()
+    assert len(Path("chunks.jsonl").read_text().splitlines()) == 2
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("_tiny_minilm")
 def test_a_pattern_is_learned_and_pruned_as_the_page_on_learning_says() -> None:

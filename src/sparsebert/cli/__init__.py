@@ -9,6 +9,7 @@ from sparsebert.cli.adapt import adapt
 from sparsebert.cli.bench import bench
 from sparsebert.cli.compare import compare
 from sparsebert.cli.demo import demo
+from sparsebert.cli.encode import encode
 from sparsebert.cli.finetune import finetune
 from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
@@ -38,6 +39,7 @@ app.command()(importance)
 app.command()(search)
 app.command()(adapt)
 app.command()(compare)
+app.command()(encode)
 app.command()(prune)
 app.command()(pretrain)
 app.command()(finetune)

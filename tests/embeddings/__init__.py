@@ -1,0 +1,1 @@
+"""Embeddings of texts: by the batch, in chunks, on disk."""
