@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from sparsebert import patterns
+from sparsebert import attend, patterns
 from sparsebert.attention import sparse_indices
 from sparsebert.attention.sparse_indices import (
     ENTRIES,
@@ -147,3 +147,13 @@ def test_an_index_longer_than_its_pattern_is_refused() -> None:
 def test_rows_under_another_patterns_name_are_refused() -> None:
     with pytest.raises(AttentionError, match="not the pattern's"):
         indices_for(*rows_of(patterns.window(8)), patterns.window(9).digest, False, 8)
+
+
+@pytest.mark.parametrize("backend", ["sparse", "sdpa"])
+def test_what_an_inference_leaves_in_the_cache_can_be_trained_with(backend: str) -> None:
+    pattern, query = patterns.window(24, radius=3), torch.randn(1, 2, 24, 8)
+    with torch.inference_mode():
+        attend(query, query, query, pattern=pattern, backend=backend)
+    query.requires_grad_()
+    attend(query, query, query, pattern=pattern, backend=backend).sum().backward()
+    assert query.grad is not None

@@ -65,6 +65,6 @@ def test_max_seq_length_ends_with_explicit_entries_and_grows_with_positions(
 
 
 def test_a_model_with_a_task_head_is_no_such_folder(builtin_data: Path, sentences: Path, tmp_path: Path) -> None:
-    sizes: dict[str, Any] = {"max_rows": 8, "pattern": "star"}
+    sizes: dict[str, Any] = {"max_rows": 8, "length": 24, "pattern": "star"}
     FinetuneRun("rte", str(builtin_data), str(sentences), **sizes).make(tmp_path)
     assert not (tmp_path / "model" / "modules.json").exists()

@@ -18,9 +18,9 @@ _DIGITS = 8  # more than a float32 holds of a number below one
 def check_out(path: Path, *, in_chunks: bool) -> None:
     """Refuse a name that says no format, before there is anything to write."""
     if path.suffix not in (".npy", ".jsonl"):
-        raise ConfigError(f"--out is {path}; expected a name that ends in .npy or .jsonl")
+        raise ConfigError(f"{path} says no format to write embeddings in; expected a name that ends in .npy or .jsonl")
     if in_chunks and path.suffix == ".npy":
-        raise ConfigError(f"--out is {path}, but chunks have spans beside their embeddings; choose a .jsonl file")
+        raise ConfigError(f"{path} would hold embeddings alone, but chunks have spans too; choose a .jsonl file")
 
 
 def write_embeddings(path: Path, made: Encoded, ids: list[Any] | None = None, *, in_chunks: bool = False) -> None:
