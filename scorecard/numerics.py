@@ -17,7 +17,7 @@ from sparsebert.attention import Inputs, attend_checked, checked_inputs, choose
 from sparsebert.attention.sparse_library import ISA_VARIABLE, ISAS, is_built, library
 from sparsebert.errors import TrainingError
 from sparsebert.model import load_model
-from sparsebert.model.loading import CLASSES
+from sparsebert.model.families import HEADS
 from sparsebert.training import Losses, fit
 from sparsebert.training.pretraining import PretrainingObjective
 from tests.attention.cases import Case, answers, attention_cases, rounding
@@ -209,7 +209,7 @@ _PATTERNS: dict[str, Callable[[], Any]] = {
     "big bird, token": lambda: patterns.big_bird(LENGTH, heads=2, seed=3).anchored("token"),
     "explicit": lambda: patterns.from_keep(patterns.random(LENGTH, 2, sparsity=0.6, seed=4).keep()),
 }
-_SAVED = [*product(CLASSES, _PATTERNS)]
+_SAVED = [*product(HEADS, _PATTERNS)]
 
 
 def saved_and_loaded(trial: Trial) -> None:

@@ -93,7 +93,7 @@ def learned_source(title: str, run: Path, pattern: Pattern) -> dict[str, Any]:
     is_small = len(pattern.row_starts) * pattern.length**2 * 4 / 3 < BUDGET
     values = find_importance(run) if is_small else None
     if values is not None:
-        packed = pack_values(title, values, run.name, pattern)
+        packed = pack_values(title, values, None, pattern)
         if len(packed["packed"]) < BUDGET:
             return packed
     return pattern_source(title, pattern, "as it was frozen")

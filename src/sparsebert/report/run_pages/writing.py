@@ -37,7 +37,7 @@ def write_importance_page(run: Path, beside: Path | None = None, seed: int = 0) 
     return write_page(
         run / PAGE,
         RunPage(
-            kicker=f"SparseBERT, importance run {run.resolve().name}",
+            kicker="SparseBERT, an importance run",
             heading="Which entries attention needs",
             lead=f"{found[0].title}: one value for every entry, a pair of a query and a key.",
             tiles=importance_tiles(found[0].table),
@@ -60,7 +60,7 @@ def write_search_page(run: Path) -> Path:
     return write_page(
         run / PAGE,
         RunPage(
-            kicker=f"SparseBERT, search {run.resolve().name}",
+            kicker="SparseBERT, a search",
             heading="What was kept, and what it cost",
             lead="A gate learned which entries the model needs, and was frozen into a pattern.",
             tiles=search_tiles(run),
@@ -113,7 +113,7 @@ def write_adapt_page(run: Path) -> Path:
     return write_page(
         run / PAGE,
         RunPage(
-            kicker=f"SparseBERT, adapt run {run.resolve().name}",
+            kicker="SparseBERT, weights adapted to a pattern",
             heading="Weights that got used to their pattern",
             lead="The model learned to make, under its pattern, the states that the dense model makes.",
             tiles=(*pattern_tiles(pattern), *comparison_tiles(made)[:1]),
