@@ -11,13 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
 from scorecard import shim
 from scorecard.row import Figures, Row, Trial, require
 from sparsebert.errors import SparseBertError
+from sparsebert.files import open_sealed_tensors, seal_tensors
 from sparsebert.model import load_model
+from sparsebert.model.config import PATTERN_FILE
 from sparsebert.patterns import star
 
 _MOST_MEMORY = 400 * 2**20  # bytes that a refusal may take
@@ -63,6 +66,13 @@ def _weights(change: Callable[[dict[str, torch.Tensor]], None]) -> Callable[[Pat
         save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
     return apply
+
+
+def _fractions(folder: Path) -> None:
+    """Keys that are no whole numbers, well sealed."""
+    path = folder / PATTERN_FILE
+    tensors, about = open_sealed_tensors(path.read_bytes(), path)
+    path.write_bytes(seal_tensors({**tensors, "keys": tensors["keys"].astype(np.float32)}, about))
 
 
 def _header(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
@@ -182,7 +192,7 @@ CASES: dict[str, Callable[[Path], None]] = {
     "weights are a link out of the folder": _link("model.safetensors", ""),
     "weights are a link to /etc/passwd": _link("model.safetensors", "/etc/passwd"),
     "weights as whole numbers": _weights(lambda t: t.update({_EMBEDDINGS: t[_EMBEDDINGS].to(torch.int32)})),
-    "pattern as fractions": _weights(lambda t: t.update({"bert.pattern_keys": t["bert.pattern_keys"].float()})),
+    "pattern as fractions": _fractions,
     "missing tensor": _weights(lambda t: t.__delitem__(_EMBEDDINGS)),
     "extra tensor": _weights(lambda t: t.update({"bert.more": torch.zeros(3)})),
     "tensor of another shape": _weights(lambda t: t.update({_EMBEDDINGS: torch.zeros(51, 128)})),

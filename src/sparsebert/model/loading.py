@@ -139,7 +139,7 @@ def _config(folder: Path, given: dict[str, Any]) -> Any:
             return sparse.from_pretrained(folder, **changes)
         return sparse.from_family(dense_class(sparse, SparseConfig).from_pretrained(folder), **changes)
     except (ValueError, TypeError, OSError, AttributeError, StrictDataclassError) as error:
-        raise ModelError(f"{folder}/config.json cannot be used: {error}") from error
+        raise ModelError(f"{folder}/config.json cannot be used: {' '.join(str(error).split())}") from error
 
 
 @contextlib.contextmanager
