@@ -97,3 +97,18 @@ def test_a_gate_with_layers_and_a_learned_border_comes_back_from_its_file(tmp_pa
 def test_sides_are_not_learned_where_there_is_no_border() -> None:
     with pytest.raises(GateError, match="border=False"):
         gates.Structured(length=8, heads=1, border=False, learned_border=True)
+
+
+def test_a_short_line_is_priced_as_a_longer_one_and_counted_as_it_is() -> None:
+    plain = gates.Structured(length=8, heads=1, sparsity=0.5, border=False)
+    priced = gates.Structured(length=8, heads=1, sparsity=0.5, border=False, least_price=0.5)
+    for gate in (plain, priced):
+        gate.dual.fill_(3.0)
+        gate.penalty().backward()
+    assert torch.equal(plain.penalty(), priced.penalty())
+    assert torch.equal(plain.expected_density(), priced.expected_density())
+    assert plain.alpha.grad is not None
+    assert priced.alpha.grad is not None
+    # Lines 0 to 7 have 8, 14, 12, 10, 8, 6, 4 and 2 entries; half of 8 positions is a price of 4.
+    assert torch.equal(plain.alpha.grad[:, :7], priced.alpha.grad[:, :7])
+    assert torch.allclose(priced.alpha.grad[:, 7], 2 * plain.alpha.grad[:, 7])

@@ -26,7 +26,7 @@ from sparsebert.gates.initial_logits import initial_logits
 from sparsebert.gates.schedules import Schedule
 from sparsebert.gates.scope import Scope, check_scope, scope_of
 from sparsebert.gates.settings import preset
-from sparsebert.memory import require_memory
+from sparsebert.gates.sizes import check_sizes
 from sparsebert.patterns import Anchor, Pattern, full
 from sparsebert.patterns.entries import Entries
 
@@ -67,7 +67,7 @@ class Gate(nn.Module, ABC):
         **changes: Any,
     ) -> None:
         super().__init__()
-        _check(length, heads, layers, sparsity, penalty, steps)
+        check_sizes(length, heads, layers, sparsity, penalty, steps)
         self.length, self.heads, self.layers, self.anchor = length, heads, layers, anchor
         self.sparsity, self.penalty_weight, self.steps = sparsity, penalty, steps
         self.settings = preset(settings, **changes)
@@ -280,8 +280,21 @@ class Gate(nn.Module, ABC):
         density = self.expected_density() if expected else self._density_of(self.units())
         if target is None:
             return self.penalty_weight * self.all_heads * self.length**2 * density
-        gap = density - target
+        gap = self._priced(density) - target
         return float(self.dual) * gap + 0.5 * self.settings.stiffness * gap.square()
+
+    def _priced(self, density: Tensor) -> Tensor:
+        """The density, with a gradient in which no unit is cheaper than `least_price` allows.
+
+        A line far from the diagonal has few entries. At that price it would be kept whether or not it helps, and a
+        longer input, where it is a line like any other, would pay for it.
+        """
+        least = self.settings.least_price * self.length
+        if not least:
+            return density
+        lacking = (least - self._counts).clamp(min=0) * (self._counts > 0)
+        extra = (self.probabilities() * lacking).sum(-1).mean() / self.length**2
+        return density + (extra - extra.detach())
 
     @torch.no_grad()
     def after_step(self, step: int) -> None:
@@ -377,22 +390,3 @@ class Gate(nn.Module, ABC):
         if int(self.step) < self.steps:
             raise GateError(f"{how_far}; train on, or cut it to what you choose with freeze(sparsity={target:g})")
         logger.warning("%s, to which the pattern was cut; more steps or a higher rate of alpha would reach it", how_far)
-
-
-def require_room(needed: float, what: str) -> None:
-    """Called before a gate's values are made."""
-    require_memory(needed, f"a gate with {what}", "choose a shorter length", GateError)
-
-
-def _check(length: int, heads: int, layers: int, sparsity: float | None, penalty: float, steps: int) -> None:
-    if length < 3 or heads < 1 or layers < 1 or steps < 1:
-        raise GateError(
-            f"a gate of length {length}, {heads} heads, {layers} layers and {steps} steps cannot be; at least 3, 1, 1 "
-            "and 1"
-        )
-    if sparsity is not None and penalty:
-        raise GateError("both a penalty and a target sparsity are given; the target sets the penalty, so leave one out")
-    if sparsity is not None and not 0.0 < sparsity < 1.0:
-        raise GateError(f"the target sparsity is {sparsity}; it must lie between 0 and 1")
-    if not penalty >= 0.0:
-        raise GateError(f"the penalty is {penalty}; it must be at least 0")

@@ -45,6 +45,7 @@ class Settings:
     explore: Share = 0.02  # chance that an offset that is off is drawn in (sparse path only)
     freezing: Freezing = "threshold"  # where no sparsity is asked for
     learned_border: bool = False  # each side of the border is kept or dropped like a line (structured)
+    least_price: NotNegative = 0.0  # of a unit in the penalty, as entries per position: short lines are not free
 
     def __post_init__(self) -> None:
         check(self, GateError)
@@ -66,7 +67,7 @@ _PAPER = Settings(
 PRESETS: dict[str, Settings] = {
     "default": Settings(),
     # For a gate that a dense teacher leads: little noise in the loss, so alpha may move faster.
-    "distilled": Settings(rate=1e-1, learned_border=True),
+    "distilled": Settings(rate=1e-1, learned_border=True, least_price=0.5),
     "paper": _PAPER,
     # The released code forgets to force the border, and saves whatever its last random draw was.
     "official": replace(_PAPER, border=False, freezing="sample"),
@@ -74,7 +75,8 @@ PRESETS: dict[str, Settings] = {
 
 
 # Settings that one kind of gate has no use for: given all the same they are a misunderstanding.
-_OF_ENTRIES, _OF_LINES = {"pooled", "symmetric", "entry_share"}, {"border", "path", "explore", "learned_border"}
+_OF_ENTRIES = {"pooled", "symmetric", "entry_share"}
+_OF_LINES = {"border", "path", "explore", "learned_border", "least_price"}
 _OF_SAMPLES = {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "freezing"}
 _UNUSED_BY = {"structured": _OF_ENTRIES, "unstructured": _OF_LINES, "soft": _OF_LINES | _OF_SAMPLES}
 

@@ -11,8 +11,9 @@ from torch import Tensor
 from sparsebert import draws
 from sparsebert.attention import AttentionArguments
 from sparsebert.errors import GateError
-from sparsebert.gates.gate import Gate, require_room
+from sparsebert.gates.gate import Gate
 from sparsebert.gates.sampled_lines import Border, explored, lines_pattern, lines_within
+from sparsebert.gates.sizes import require_room
 from sparsebert.patterns import Pattern, Ranking, from_offsets
 from sparsebert.patterns.entries import SIDES, Entries
 

@@ -8,7 +8,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from sparsebert.attention import AttentionArguments
-from sparsebert.gates.gate import Gate, require_room
+from sparsebert.gates.gate import Gate
+from sparsebert.gates.sizes import require_room
 from sparsebert.patterns import Pattern, from_keep
 from sparsebert.patterns.entries import Entries
 

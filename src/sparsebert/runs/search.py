@@ -42,15 +42,17 @@ class Search(RunSettings):
         super().__post_init__()
         preset(self.preset, **self.gate)
         refuse_unused(self.kind, self.gate)
-        given = {"a sparsity": self.sparsity, "keys": self.keys, "a penalty": self.penalty or None}
-        given["sparsities"] = getattr(self, "sparsities", None)  # of a search on text
-        aims = [name for name, value in given.items() if value is not None]
+        aims = [name for name, value in self.aims().items() if value is not None]
         if not aims:
             raise ConfigError("neither a sparsity nor a penalty is given; without either nothing would be dropped")
         if len(aims) > 1:
             raise ConfigError(
                 f"both {aims[0]} and {aims[1]} are given; each sets how much is dropped, so leave one out"
             )
+
+    def aims(self) -> dict[str, Any]:
+        """Whatever can say how much is dropped, in words; one of them is given."""
+        return {"a sparsity": self.sparsity, "keys": self.keys, "a penalty": self.penalty or None}
 
     def target(self, length: int) -> float | None:
         """The sparsity that is aimed at; None: wherever the penalty leads."""

@@ -87,7 +87,7 @@ class SearchRun(Search, DistilledRun):
             raise ConfigError(
                 "weights are to stay frozen with objective mlm; its new head has to learn, so use distill"
             )
-        for name in ("teacher", "pooling", "full_rows", "sparsities"):
+        for name in ("teacher", "pooling", "embedding_weight", "full_rows", "sparsities"):
             if getattr(self, name) is not None:
                 raise ConfigError(f"{name} is given, but objective mlm has no teacher; leave it out, or use distill")
 
@@ -115,6 +115,9 @@ class SearchRun(Search, DistilledRun):
     @property
     def gate_preset(self) -> str:
         return "distilled" if self.is_distilled and self.preset == "default" else self.preset
+
+    def aims(self) -> dict[str, Any]:
+        return {**super().aims(), "sparsities": self.sparsities}
 
     def target(self, length: int) -> float | None:
         return super().target(length) if self.sparsities is None else max(self.sparsities)

@@ -22,11 +22,14 @@ from sparsebert.training.objective import Losses
 from sparsebert.training.teacher import Teacher
 from sparsebert.training.text_objective import BatchParts, BatchSource, TextObjective
 
+EMBEDDING_WEIGHT = 4.0  # of the distance between embeddings beside the error of the states, where none is given
+
 
 class DistillationObjective(TextObjective[TextBatch]):
     """A student learns to make the states that its teacher makes.
 
-    trains_weights: False where only a gate beside them learns. The other settings are those of every objective on text.
+    trains_weights: False where only a gate beside them learns. embedding_weight: of the distance between embeddings
+    beside the error of the states. The other settings are those of every objective on text.
     """
 
     def __init__(
@@ -38,10 +41,11 @@ class DistillationObjective(TextObjective[TextBatch]):
         *,
         pooling: Pooling = "mean",
         trains_weights: bool = True,
+        embedding_weight: float = EMBEDDING_WEIGHT,
         **settings: Any,
     ) -> None:
         super().__init__(model.requires_grad_(trains_weights), batches, held_out, **settings)
-        self.teacher, self.pooling = teacher, pooling
+        self.teacher, self.pooling, self.embedding_weight = teacher, pooling, embedding_weight
 
     def on(self, batches: BatchParts[TextBatch]) -> "DistillationObjective":
         """The same student and teacher on other training rows."""
@@ -56,7 +60,7 @@ class DistillationObjective(TextObjective[TextBatch]):
         error = hidden_errors(student, teacher).mean()
         distance = embedding_distances(student, teacher, self.pooling).mean()
         parts = {"hidden_error": error.detach(), "embedding_distance": distance.detach()}
-        return Losses(error + distance, parts, int(batch.lengths.sum()))
+        return Losses(error + self.embedding_weight * distance, parts, int(batch.lengths.sum()))
 
     def states(self, batch: TextBatch) -> tuple[States, States]:
         """Of the student and of the teacher, who read the same."""
