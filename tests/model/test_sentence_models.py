@@ -98,7 +98,7 @@ def test_load_model_reads_such_a_folder(dense_folder: Path, tmp_path: Path) -> N
     assert all(torch.equal(tensor, weights[name]) for name, tensor in again.named_parameters())
 
 
-def trained(model: Any, folder: Path, **more: Any) -> Any:
+def trained(model: Any, folder: Path, resume: str | None = None, **more: Any) -> Any:
     rows = Dataset.from_dict({"one": TEXTS[:4], "other": TEXTS[2:6], "score": [0.1, 0.9, 0.4, 0.6]})
     arguments = SentenceTransformerTrainingArguments(
         str(folder),
@@ -114,7 +114,7 @@ def trained(model: Any, folder: Path, **more: Any) -> Any:
     trainer = SentenceTransformerTrainer(
         model, arguments, train_dataset=rows, loss=losses.CosineSimilarityLoss(model), **more
     )
-    trainer.train()
+    trainer.train(resume_from_checkpoint=resume)
     return trainer
 
 
@@ -129,11 +129,28 @@ def test_its_trainer_trains_a_sparse_model_and_its_checkpoints_are_sparse(dense_
     assert np.array_equal(last.encode(TEXTS), model.encode(TEXTS))
 
 
-def test_a_gate_is_learned_inside_its_trainer(dense_folder: Path, tmp_path: Path) -> None:
+def test_its_trainer_goes_on_under_the_pattern_of_a_checkpoint_or_not_at_all(
+    dense_folder: Path, tmp_path: Path
+) -> None:
+    straight = sparsify(opened(dense_folder), EXPLICIT)
+    trained(straight, tmp_path)
+    checkpoint = str(tmp_path / "checkpoint-2")
+    resumed = sparsify(opened(dense_folder), EXPLICIT)
+    trained(resumed, tmp_path / "again", resume=checkpoint)
+    assert np.array_equal(resumed.encode(TEXTS), straight.encode(TEXTS))
+    with pytest.raises(ModelError, match="step 2 was trained under the pattern"):
+        trained(sparsify(opened(dense_folder), patterns.window(16, radius=2)), tmp_path / "other", resume=checkpoint)
+
+
+def test_a_gate_is_learned_inside_its_trainer_and_resumed_to_the_bit(dense_folder: Path, tmp_path: Path) -> None:
     model, gate = opened(dense_folder), gates.Structured(length=40, heads=2, sparsity=0.5)
     before = gate.alpha.detach().clone()
     trained(model, tmp_path, callbacks=[GateCallback(gate)])
     assert not torch.equal(gate.alpha, before)
+    resumed = gates.Structured(length=40, heads=2, sparsity=0.5)
+    callbacks = [GateCallback(resumed, resume_from=tmp_path / "checkpoint-2")]
+    trained(opened(dense_folder), tmp_path / "again", str(tmp_path / "checkpoint-2"), callbacks=callbacks)
+    assert torch.equal(resumed.alpha, gate.alpha)
     sparsify(detach(model), gate.freeze(sparsity=0.5))
     assert abs(model.pattern.sparsity - 0.5) < 0.1
 

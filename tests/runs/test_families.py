@@ -9,6 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer
 
 from sparsebert import Pattern, load_model, patterns
+from sparsebert.errors import ConfigError
 from sparsebert.runs import FinetuneRun, ImportanceRun, PretrainRun, SearchRun
 from sparsebert.tasks.prediction import Predictor
 from sparsebert.text import prepare_corpus
@@ -95,6 +96,17 @@ def test_longer_rows_extend_the_positions_that_a_roberta_has(
     model, corpus = made["Roberta"]
     PretrainRun.read({"model": str(model), "corpus": corpus, **SMALL, "length": 41}).make(tmp_path)
     assert load_model(tmp_path / "model").config.max_position_embeddings == 41 + 2
+
+
+def test_a_task_longer_than_what_a_roberta_takes_is_refused_before_any_work(
+    made: dict[str, tuple[Path, Path]], builtin_data: Path, tmp_path: Path
+) -> None:
+    """Two of its 42 positions stand before the first token."""
+    run = FinetuneRun("rte", str(builtin_data), str(made["Roberta"][0]), length=41)
+    with pytest.raises(ConfigError, match=r"length is 41 but .* has 40 positions"):
+        run.make(tmp_path)
+    given = {"model": str(made["Roberta"][0]), "corpus": made["Roberta"][1], "keys": 4}
+    assert SearchRun.read({**given, "steps": 2, "kind": "structured"}).length == 40
 
 
 @pytest.mark.parametrize("family", ["Roberta", "DistilBert"])

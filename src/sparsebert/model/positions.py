@@ -46,6 +46,12 @@ def positions_of(model: Any) -> int:
     return int(embeddings.position_embeddings.num_embeddings) - _reserved_rows(embeddings)
 
 
+def positions_by_config(family: type[Any], config: Any) -> int:
+    """As positions_of(), of a model that is not loaded: its parts are made without room for numbers."""
+    with torch.device("meta"):
+        return positions_of(family(config))
+
+
 def guard_positions(model: Any) -> list[Any]:
     """Make an input beyond the table raise by name instead of failing deep inside; returns the hooks that do it."""
     embeddings = _embeddings(model)

@@ -25,9 +25,8 @@ from sparsebert.tasks.task_pattern import pattern_for
 from sparsebert.tasks.teacher import TaskTeacher
 from sparsebert.text import vocabulary_hash
 from sparsebert.training import FitConfig, Objective
-from sparsebert.training.starting_points import shape_of, source_of
+from sparsebert.training.starting_points import longest_row, shape_of, source_of
 
-_SCRATCH_POSITIONS = 512  # of a model from scratch
 # Two ways to say one thing: the second would silently win.
 _EITHER_OR = (("num_epochs", "num_steps"), ("warmup", "warmup_steps"))
 
@@ -123,14 +122,13 @@ class TaskRun(FinetuneConfig, RunSettings):
 
     def checked_shape(self) -> dict[str, Any]:
         """The model's sizes; before any work: whether it has positions for the inputs."""
-        length, shape = int(self.length or 0), shape_of(source_of(self.model))
-        positions = int(shape.get("max_position_embeddings", _SCRATCH_POSITIONS))
+        length, positions = int(self.length or 0), longest_row(self.model)
         if length > positions:
             raise ConfigError(
                 f"length is {length} but {self.model} has {positions} positions; choose at most {positions}, "
                 f"or extend them first by pre-training at length {length}"
             )
-        return shape
+        return shape_of(self.model)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from sparsebert.training import FitConfig, Objective
 from sparsebert.training.gated import Gated
 from sparsebert.training.importance import LearnedImportance, TrainedAttention
 from sparsebert.training.recorded import Recorded
-from sparsebert.training.starting_points import shape_of
+from sparsebert.training.starting_points import longest_row
 
 _LONGEST = 512  # tokens of a row where keys a query are the budget
 _TITLES = {"soft": "learned importance P", "attention": "trained attention maps"}
@@ -104,8 +104,7 @@ class SearchRun(Search, DistilledRun):
     def read(cls, given: Mapping[str, Any]) -> Self:
         if given.get("keys") is not None and given.get("length") is None:
             # A budget of keys is for long inputs: it is learned on the longest rows that the model reads by itself.
-            positions = int(shape_of(str(given["model"])).get("max_position_embeddings", _LONGEST))
-            given = {**given, "length": min(positions, _LONGEST)}
+            given = {**given, "length": min(longest_row(str(given["model"])), _LONGEST)}
         return super().read(given)
 
     @property

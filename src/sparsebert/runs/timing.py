@@ -9,6 +9,7 @@ import torch
 from sparsebert.model import extend_positions, load_model
 from sparsebert.model.attachment import running
 from sparsebert.model.heads import give_pattern
+from sparsebert.model.positions import positions_of
 from sparsebert.patterns import Pattern
 from sparsebert.training.starting_points import source_of
 
@@ -30,7 +31,7 @@ class ForwardTime:
 def time_forward(model: str, pattern: Pattern, length: int, rounds: int = 3) -> ForwardTime:
     """One row of so many tokens, by turns without and with the pattern, which is rebuilt at that length."""
     encoder, longer = load_model(source_of(model), "none").eval(), pattern.at(length)
-    if length > encoder.config.max_position_embeddings:
+    if length > positions_of(encoder):
         extend_positions(encoder, length)
     give_pattern(encoder, longer)
     tokens = torch.arange(length)[None] % encoder.config.vocab_size

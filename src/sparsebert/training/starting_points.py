@@ -7,10 +7,12 @@ from typing import Any
 from sparsebert.errors import ConfigError
 from sparsebert.memory import require_memory
 from sparsebert.model import extend_positions, load_model
+from sparsebert.model.families import class_for
 from sparsebert.model.folder_checks import folder_config
 from sparsebert.model.loading import read_config
-from sparsebert.model.positions import positions_of
+from sparsebert.model.positions import positions_by_config, positions_of
 from sparsebert.model.sources import SCRATCH, model_folder, scratch_config
+from sparsebert.model.sparse import Sparse, dense_class
 from sparsebert.text import TokenStore, load_tokenizer, vocabulary_hash
 from sparsebert.training.config import FitConfig
 from sparsebert.training.launch import num_ranks
@@ -18,6 +20,7 @@ from sparsebert.training.launch import num_ranks
 logger = logging.getLogger(__name__)
 
 _SHAPE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "max_position_embeddings")
+_SCRATCH_POSITIONS = 512  # of a model from scratch, where nobody asks for more
 _VALUES_A_LAYER = 8  # hidden states, at the very least, that a layer keeps of every token for the backward pass
 
 
@@ -35,6 +38,14 @@ def shape_of(model: str) -> dict[str, Any]:
         return folder_config(folder) | {name: getattr(config, name) for name in _SHAPE if hasattr(config, name)}
     scratch_config(model, vocab_size=1)  # refuses a size that there is none of
     return SCRATCH[model.removeprefix("scratch:")]
+
+
+def longest_row(model: str) -> int:
+    """Tokens that a model takes by itself, without its weights."""
+    if model.startswith("scratch:"):
+        return _SCRATCH_POSITIONS
+    config = read_config(str(model_folder(source_of(model))))
+    return positions_by_config(dense_class(class_for("none", config), Sparse), config)
 
 
 def check_batch(shape: dict[str, Any], config: FitConfig, batch_size: int, length: int) -> None:
@@ -66,7 +77,7 @@ def load_for_corpus(
     dropout: of hidden states and attention; None leaves the model's own.
     """
     if model.startswith("scratch:"):
-        changes = {"max_position_embeddings": max(length, 512), **config_changes}
+        changes = {"max_position_embeddings": max(length, _SCRATCH_POSITIONS), **config_changes}
         return load_model(model, "pretraining", vocab_size=store.vocab_size, seed=seed, dropout=dropout, **changes)
     require_own_vocabulary(model, store)
     loaded = load_model(source_of(model), "pretraining", seed=seed, dropout=dropout, **config_changes)
