@@ -24,11 +24,11 @@ from scipy.stats import spearmanr
 from transformers import AutoTokenizer
 
 from sparsebert import load_model
+from sparsebert.model.head_pooling import pooled
 from sparsebert.model.heads import give_pattern
 from sparsebert.model.pooling import pooling_of
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern, find
-from sparsebert.training.fidelity import pooled
 from sparsebert.training.starting_points import source_of
 
 LENGTH, BATCH, LEAST_CHARACTERS = 128, 64, 600

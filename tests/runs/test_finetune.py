@@ -196,3 +196,32 @@ def test_runs_killed_at_ten_different_steps_end_with_the_same_bits(tmp_path: Pat
         run.make(out)
         for file in ("result.json", "metrics.jsonl", "model/model.safetensors"):
             assert sha256_of_file(tmp_path / "whole" / file) == sha256_of_file(out / file)
+
+
+def test_a_head_that_reads_the_mean_is_saved_as_such_and_predicts_so(tmp_path: Path, builtin_data: Path) -> None:
+    from sparsebert.tasks.files.reading import read_rows
+    from sparsebert.tasks.prediction import Predictor
+
+    task = find_task("stsb")
+    for pooling in (None, "mean"):
+        _run("stsb", builtin_data, pooling=pooling, pattern="star").make(tmp_path / str(pooling))
+    plain, mean = (read_json(tmp_path / name / "result.json")["metrics"] for name in ("None", "mean"))
+    assert plain != mean
+    predictor = Predictor(tmp_path / "mean")
+    assert predictor.model.config.head_pooling == "mean"
+    assert predictor.metrics(read_rows(task, str(builtin_data), "dev")) == pytest.approx(mean)
+    assert "pooling" not in read_json(tmp_path / "None" / "run.json")["settings"]
+    with pytest.raises(ConfigError, match="pooling"):
+        _run("stsb", builtin_data, pattern="star").make(tmp_path / "mean")
+
+
+def test_a_model_that_reads_the_mean_goes_on_doing_so(tmp_path: Path, builtin_data: Path) -> None:
+    _run("rte", builtin_data, num_epochs=1, pooling="mean").make(tmp_path / "first")
+    run = FinetuneRun("qnli", str(builtin_data), str(tmp_path / "first"), num_epochs=1, max_rows=16)
+    run.make(tmp_path / "second")
+    assert read_json(tmp_path / "second" / "model" / "config.json")["head_pooling"] == "mean"
+
+
+def test_pooling_is_refused_where_the_answer_is_a_place() -> None:
+    with pytest.raises(ConfigError, match="reads every token by itself; leave pooling out"):
+        FinetuneConfig("squad1", "d", "m", pooling="mean").resolved()

@@ -52,6 +52,13 @@ def test_every_family_scores_rows_as_its_own_forward_does(family: str) -> None:
     torch.testing.assert_close(run_head(model, "classification", batch), own, atol=1e-5, rtol=1e-5)
 
 
+def test_a_head_that_reads_the_mean_is_given_every_token() -> None:
+    model = load_model("scratch:tiny", "sequence_classification", vocab_size=100, head_pooling="mean").eval()
+    batch = _batch()
+    whole = model(batch.input_ids, attention_mask=batch.padding(), token_type_ids=batch.token_type_ids).logits
+    assert torch.equal(run_head(model, "classification", batch), whole)
+
+
 def test_four_choices_are_scored_together() -> None:
     model = load_model("scratch:tiny", "multiple_choice", vocab_size=100).eval()
     assert run_head(model, "choice", _batch(8), each=4).shape == (2, 4)

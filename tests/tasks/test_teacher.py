@@ -74,3 +74,14 @@ def test_a_teacher_of_another_task_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="fine-tuned on rte; expected a dense model fine-tuned on mrpc"):
         small(FinetuneRun, tmp_path, "other", **started, task="mrpc")
     assert not (tmp_path / "other").exists()
+
+
+def test_teacher_and_student_may_read_a_text_differently(tmp_path: Path) -> None:
+    for name, pooling in (("first", None), ("mean", "mean")):
+        small(FinetuneRun, tmp_path, name, pooling=pooling)
+    for teacher, pooling in (("first", "mean"), ("mean", None)):
+        given = {"teacher": str(tmp_path / teacher), "pooling": pooling}
+        small(FinetuneRun, tmp_path, f"by-{teacher}", model=str(tmp_path / "first"), **given)
+        small(TaskSearchRun, tmp_path, f"for-{teacher}", model=str(tmp_path / "first"), sparsity=0.6, **given)
+        found = load_model(str(tmp_path / f"for-{teacher}" / "model"), "sequence_classification")
+        assert found.config.head_pooling == pooling

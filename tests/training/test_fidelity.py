@@ -2,7 +2,8 @@
 
 import torch
 
-from sparsebert.training.fidelity import FidelitySums, States, embedding_distances, hidden_errors, pooled
+from sparsebert.model.head_pooling import pooled
+from sparsebert.training.fidelity import FidelitySums, States, embedding_distances, hidden_errors
 
 REAL = torch.tensor([[1.0, 1.0, 0.0]])
 BEFORE = torch.zeros(1, 3, 2)

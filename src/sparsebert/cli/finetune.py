@@ -20,6 +20,14 @@ _ANCHOR = (
     "in the paper (position), or token for patterns with a border only (auto)."
 )
 
+_Pooling = Annotated[
+    str | None,
+    typer.Option(help="What the head reads: mean of the tokens, or cls.", show_default="as the model has it, or cls"),
+]
+_Teacher = Annotated[
+    str | None, typer.Option(help="A dense run of the same task: its answers and states are learned too.")
+]
+
 
 def finetune(
     context: typer.Context,
@@ -44,9 +52,8 @@ def finetune(
     max_rows: Annotated[int | None, typer.Option(help="Train on so many rows, drawn by a seed of their own.")] = None,
     max_dev_rows: Annotated[int | None, typer.Option(help="Score on so many dev rows.")] = None,
     anchor: Annotated[str, typer.Option(help=_ANCHOR)] = "auto",
-    teacher: Annotated[
-        str | None, typer.Option(help="A dense run of the same task: its answers and states are learned too.")
-    ] = None,
+    pooling: _Pooling = None,
+    teacher: _Teacher = None,
     seed: Annotated[int, typer.Option(help="Of the new head, the order of rows, and dropout.")] = 0,
     seeds: Annotated[
         int, typer.Option(help="Run so many seeds, from --seed on; mean, deviation, 95 % interval.", min=1)

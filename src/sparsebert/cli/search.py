@@ -37,6 +37,10 @@ _Teacher = Annotated[
     str | None,
     typer.Option(help="A dense model to agree with; with --task a run of that task.", show_default="the model"),
 ]
+_Pooling = Annotated[
+    str | None,
+    typer.Option(help="mean or cls: of embeddings; with --task what the head reads.", show_default="as the model's"),
+]
 _Sparsity = Annotated[float | None, typer.Option(help="Target, reached by dual ascent on the penalty.")]
 _Sparsities = Annotated[
     str | None, typer.Option(help="Targets instead, such as 0.8,0.9,0.95: one pattern file then gives any of them.")
@@ -67,6 +71,7 @@ def search(
     weights: _Weights = None,
     layers: _Layers = None,
     teacher: _Teacher = None,
+    pooling: _Pooling = None,
     sparsity: _Sparsity = None,
     sparsities: _Sparsities = None,
     keys: _Keys = None,

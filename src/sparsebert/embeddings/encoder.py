@@ -14,6 +14,7 @@ from sparsebert.embeddings.chunks import Span, spans
 from sparsebert.embeddings.precision import PRECISIONS
 from sparsebert.errors import ConfigError, ModelError
 from sparsebert.model import load_model
+from sparsebert.model.head_pooling import pooled
 from sparsebert.model.heads import give_pattern
 from sparsebert.model.lengths import longest_input
 from sparsebert.model.pooling import pooling_of
@@ -21,7 +22,6 @@ from sparsebert.model.sentence_folder import default_prompt, encoder_settings, m
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern, find
 from sparsebert.settings import refuse_unknown
-from sparsebert.training.fidelity import pooled
 from sparsebert.training.starting_points import source_of
 
 _KNOWN = ("Transformer", "Pooling", "Normalize")

@@ -9,6 +9,7 @@ from huggingface_hub.dataclasses import strict
 from transformers import BertConfig
 
 from sparsebert.errors import ModelError
+from sparsebert.model.head_pooling import check_head_pooling
 from sparsebert.model.plan import IMPLEMENTATION, check_encoder
 from sparsebert.patterns import Pattern
 
@@ -35,6 +36,7 @@ class SparseConfig:
 
     pattern: dict[str, Any] | None
     attention_backend: str
+    head_pooling: str | None
 
     def __post_init__(self, **kwargs: Any) -> None:
         # Names of attention functions may name code on a hub; ours is the only one a sparse model can run.
@@ -44,6 +46,7 @@ class SparseConfig:
                     f"attention {kwargs[name]!r} was asked for; a sparse model runs only {IMPLEMENTATION!r}"
                 )
         check_encoder(self)
+        check_head_pooling(self.head_pooling)
         unmarked = kwargs.pop(_UNMARKED, None)
         if self.marked and getattr(self, self.marked) == _ONLY_WITH_SPARSEBERT:
             setattr(self, self.marked, False if unmarked is None else unmarked)
@@ -70,6 +73,8 @@ class SparseConfig:
 
     def _as_marked(self, written: dict[str, Any]) -> dict[str, Any]:
         written.pop("_held", None)
+        if written.get("head_pooling") is None:
+            written.pop("head_pooling", None)  # a folder that needs none of it opens in earlier versions too
         if self.family != "bert" and self.marked:
             written.setdefault(_UNMARKED, written.get(self.marked))  # it may be marked by to_dict already
         written |= {} if self.family == "bert" else {"family": self.family}
@@ -120,6 +125,7 @@ class SparseBertConfig(SparseConfig, BertConfig):
     # layers if several, heads, length, kept, anchor, rule, digest; None: everyone attends to everyone
     pattern: dict[str, Any] | None = None
     attention_backend: str = "auto"
+    head_pooling: str | None = None  # what a head for whole texts reads: mean or cls; None: what the family's does
 
     # families.config_of, which that module hands over: it makes the classes of all families.
     of_family: ClassVar[Callable[[str], Any]]
@@ -148,12 +154,13 @@ def sparse_twin(config_class: Any, module: str) -> type[SparseConfig]:
     written: dict[str, Any] = {
         "__module__": module,
         "__doc__": f"{config_class.__name__} plus `pattern`, as SparseBertConfig.",
-        "__annotations__": {"pattern": dict[str, Any] | None, "attention_backend": str},
+        "__annotations__": {"pattern": dict[str, Any] | None, "attention_backend": str, "head_pooling": str | None},
         "model_type": config_class.model_type,
         "family": config_class.model_type,
         "marked": marked,
         "pattern": None,
         "attention_backend": "auto",
+        "head_pooling": None,
     }
     if marked is not None:
         written["__annotations__"][marked] = Any

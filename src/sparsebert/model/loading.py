@@ -15,6 +15,7 @@ from sparsebert.errors import ModelError
 from sparsebert.model.config import ON_DISK, SparseBertConfig, SparseConfig, setting_names
 from sparsebert.model.families import HEADS, Head, class_for, config_of
 from sparsebert.model.folder_checks import family_of, folder_config
+from sparsebert.model.head_pooling import HEADS_OF_WHOLE_TEXTS
 from sparsebert.model.probe import check_family
 from sparsebert.model.quantised_loading import is_quantised_folder, load_quantised
 from sparsebert.model.saving import no_bar
@@ -54,10 +55,15 @@ def load_model(
     pattern: replaces the one saved with the model, if any. sparsity: of that pattern, where it carries a ranking to
     pick from (Pattern.at_sparsity). vocab_size: of a model from scratch. seed: of whatever
     is new (heads, or everything from scratch). Other arguments change the configuration: its fields by their names
-    (hidden_dropout_prob, id2label, attention_backend ...), num_labels, and dropout, which sets those of hidden states
-    and attention alike.
+    (hidden_dropout_prob, id2label, attention_backend ...), num_labels, head_pooling ("mean" or "cls": what a head for
+    whole texts reads), and dropout, which sets those of hidden states and attention alike.
     """
     refuse_unknown(str(head), HEADS, ModelError, "there is no head")
+    if config_changes.get("head_pooling") is not None and head not in HEADS_OF_WHOLE_TEXTS:
+        raise ModelError(
+            f"head_pooling is {config_changes['head_pooling']!r} but the head is {head!r}, which reads no text as a "
+            f"whole; leave it out, or choose the head {' or '.join(HEADS_OF_WHOLE_TEXTS)}"
+        )
     if not isinstance(source, str | Path):
         raise ModelError(f"source is {source!r}; expected a folder, a hub id, minilm or scratch:tiny|mini|base")
     source = str(source)

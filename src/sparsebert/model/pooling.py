@@ -1,13 +1,14 @@
 """How a model makes one embedding of a text, as far as its folder says so in sentence-transformers' own files."""
 
-from typing import Any, Literal
+from typing import Any
 
 from sparsebert.errors import FileError
 from sparsebert.files import read_json
+from sparsebert.model.head_pooling import Pooling
 from sparsebert.model.sentence_folder import parts_of
 from sparsebert.model.sources import model_folder
 
-Pooling = Literal["mean", "cls"]
+__all__ = ["Pooling", "pooling_of"]
 _FLAGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}  # of earlier folders
 
 

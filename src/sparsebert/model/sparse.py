@@ -13,6 +13,7 @@ from torch import nn
 from sparsebert.errors import ModelError
 from sparsebert.model.config import SparseConfig
 from sparsebert.model.folder_checks import check_folder, check_loaded, check_size
+from sparsebert.model.head_pooling import install_head_pooling
 from sparsebert.model.plan import (
     IMPLEMENTATION,
     Plan,
@@ -45,6 +46,7 @@ class Sparse:
         is_read = config.pattern is None or config.held is not None
         give_plan(self, Plan(config.held, config.attention_backend, is_read=is_read))  # type: ignore[arg-type]
         start(self)
+        install_head_pooling(self)
 
     @property
     def pattern(self) -> Pattern | None:
@@ -125,14 +127,14 @@ def become_sparse(model: Any, twin: type[Any]) -> None:
     plan.twin, model.__class__ = twin, twin
     config = model.config
     config.__class__ = twin.config_class
-    config.attention_backend = "auto"
+    config.attention_backend, config.head_pooling = "auto", None
     config.hold(None)
 
 
 def become_dense(model: Any) -> None:
     """Undo become_sparse."""
     config = model.config
-    for name in ("pattern", "attention_backend", "_held"):
+    for name in ("pattern", "attention_backend", "head_pooling", "_held"):
         config.__dict__.pop(name, None)
     model.__class__, config.__class__ = dense_class(type(model), Sparse), dense_class(type(config), SparseConfig)
     if config.architectures:

@@ -67,7 +67,7 @@ class TaskRun(FinetuneConfig, RunSettings):
         task, source, data = find_task(self.task), source_of(self.model), data_folder(self.data, out)
         train, dev = load_rows(self, task, data)
         tokenizer = tokenizer_for(source, train)
-        model = load_task_model(source, task, tokenizer, self.seed)
+        model = load_task_model(source, task, tokenizer, self.seed, self.pooling)
         fitted = own or pattern_for(pattern_of(model), **self.fitting(int(model.config.num_attention_heads)))
         if fitted is not None:
             give_pattern(model, fitted)
@@ -87,7 +87,9 @@ class TaskRun(FinetuneConfig, RunSettings):
         )
         config = self.fit_config(tuned.steps_per_epoch)
         objective = self.objective(tuned, config.num_steps)
-        settings = {one.name: getattr(self, one.name) for one in fields(FinetuneConfig) if one.name != "seed"} | {
+        # A later setting, where it is used: runs of earlier versions still go on.
+        apart = {"seed"} if self.pooling is not None else {"seed", "pooling"}
+        settings = {one.name: getattr(self, one.name) for one in fields(FinetuneConfig) if one.name not in apart} | {
             "data_sha256": task_hash(task, data),
             "vocabulary": vocabulary_hash(tokenizer),
             "pattern": None if fitted is None else fitted.digest,

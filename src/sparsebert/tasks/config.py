@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from sparsebert.errors import ConfigError
+from sparsebert.model.head_pooling import Pooling
 from sparsebert.settings import Count, Natural, NotNegative, Positive, Share, check
 from sparsebert.tasks.table import WARMUP, find_task
 from sparsebert.tasks.task_pattern import Anchoring
@@ -29,6 +30,7 @@ class FinetuneConfig:
     skip_bad_rows: bool = False
     anchor: Anchoring = "auto"
     seed: int = 0
+    pooling: Pooling | None = None  # what the head reads of a text; None: as in the model's folder, or [CLS]
     teacher: str | None = None  # a dense model fine-tuned on the task, whose answers and states are learned too
 
     def __post_init__(self) -> None:
@@ -45,4 +47,9 @@ class FinetuneConfig:
         config = replace(self, **filled)
         if task.stride and not config.stride:
             raise ConfigError(f"stride is 0; the windows of {task.title} must move on, so use 1 or more")
+        if config.pooling is not None and task.kind == "span":
+            raise ConfigError(
+                f"pooling is {config.pooling}, but {task.title} is answered with a place in the text, so that its head "
+                "reads every token by itself; leave pooling out"
+            )
         return config

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from sparsebert.model.head_pooling import reads_first_token
 from sparsebert.model.heads import segments
 from sparsebert.tasks.encoding.sequences import Batch
 from sparsebert.tasks.table import Kind
@@ -27,7 +28,7 @@ def run_head_and_layers(model: Any, kind: Kind, batch: Batch, each: int = 1) -> 
 
 def _run(model: Any, kind: Kind, batch: Batch, each: int, **asked: bool) -> Any:
     shape = (-1, each, batch.input_ids.shape[1]) if kind == "choice" else batch.input_ids.shape
-    with contextlib.nullcontext() if kind == "span" else _first_token_only(model):
+    with contextlib.nullcontext() if kind == "span" or not reads_first_token(model) else _first_token_only(model):
         return model(
             input_ids=batch.input_ids.view(shape),
             attention_mask=batch.padding().view(shape),

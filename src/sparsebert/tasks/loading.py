@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from sparsebert.files import canonical_json, sha256, sha256_of_file
 from sparsebert.model import load_model
+from sparsebert.model.head_pooling import Pooling
 from sparsebert.tasks.builtin import BUILTIN, write_builtin
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.files.reading import HUB, Split, has_part, part_path, read_rows, subset
@@ -42,8 +43,8 @@ def tokenizer_for(model: str, train: Sequence[Row]) -> Tokenizer:
     return train_tokenizer(lambda: (text for row in train for text in row.texts), _SCRATCH_VOCABULARY)
 
 
-def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) -> Any:
-    """The model with the task's head, whose labels have the task's names."""
+def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int, pooling: Pooling | None = None) -> Any:
+    """The model with the task's head, whose labels have the task's names. pooling: of the head; None: the folder's."""
     changes: dict[str, Any] = {}
     if task.kind == "classification":
         names = [task.label_name(index) for index in range(len(task.labels))]
@@ -53,6 +54,8 @@ def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int) ->
         changes = {"id2label": {0: "score"}, "label2id": {"score": 0}, "problem_type": "regression"}
     if source.startswith("scratch:"):
         changes["vocab_size"] = tokenizer.get_vocab_size()
+    if pooling is not None:
+        changes["head_pooling"] = pooling
     return load_model(source, task.head, seed=seed, **changes)
 
 

@@ -44,12 +44,11 @@ class TaskTeacher:
         return distance.flatten(1).mean(1) if self.kind == "span" else distance
 
     def _states(self, layers: Sequence[Tensor], taught: Sequence[Tensor], batch: Batch) -> Float[Tensor, " items"]:
-        """Relative errors; the last layer may have gone on with its first token alone."""
+        """Relative errors; the last layer of either may have gone on with its first token alone."""
         real = batch.padding().float()
-        errors = [
-            hidden_errors(
-                States((ours, ours), real[:, : ours.shape[1]]), States((theirs, theirs), real[:, : ours.shape[1]])
-            )
-            for ours, theirs in zip(layers[1:], taught[1:], strict=True)
-        ]
+        errors = []
+        for ours, theirs in zip(layers[1:], taught[1:], strict=True):
+            places = slice(min(ours.shape[1], theirs.shape[1]))
+            pair = (States((one, one[:, places]), real[:, places]) for one in (ours, theirs))
+            errors.append(hidden_errors(*pair))
         return torch.stack(errors).mean((0, 1)).view(-1, self.each).mean(1)

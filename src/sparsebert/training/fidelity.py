@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from sparsebert.model.pooling import Pooling
+from sparsebert.model.head_pooling import Pooling, pooled
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,6 @@ def encoder_states(model: Any, inputs: dict[str, Tensor]) -> States:
     """All hidden states of a model's encoder."""
     layers = model.base_model(**inputs, output_hidden_states=True)["hidden_states"]
     return States(layers, inputs["attention_mask"].float())
-
-
-def pooled(
-    states: Float[Tensor, "rows n width"], real: Float[Tensor, "rows n"], pooling: Pooling
-) -> Float[Tensor, "rows width"]:
-    """The mean of the tokens that are there, or the first one."""
-    if pooling == "cls":
-        return states[:, 0]
-    weights = real / real.sum(1, keepdim=True).clamp(min=1)
-    return (states * weights[..., None]).sum(1)
 
 
 def hidden_errors(student: States, teacher: States) -> Float[Tensor, "layers rows"]:
