@@ -52,8 +52,8 @@ struct BackwardRows {
 
   SB_APART void open_long(int s) {
     const int64_t i = longs.index[s];
-    const In* g = row_of<In>(p.grad_out, piece.batch, piece.head, i);
-    const In* o = row_of<In>(p.out, piece.batch, piece.head, i);
+    const In* g = row_of<In>(p, p.grad_out, piece.batch, piece.head, i);
+    const In* o = row_of<In>(p, p.out, piece.batch, piece.head, i);
     T delta = 0;
     for (int64_t c = 0; c < p.size; ++c) delta += widened(g[c]) * widened(o[c]);
     deltas[s] = delta;

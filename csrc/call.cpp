@@ -21,15 +21,16 @@ bool within(int64_t factor, int64_t count, int64_t more, int64_t limit) {
 
 bool aligned(const void* data, int64_t width) { return data && uintptr_t(data) % uintptr_t(width) == 0; }
 
-bool empty(const sb_call& c) { return c.batch == 0 || c.heads == 0 || c.length == 0; }
+bool empty(const sb_call& c, const Checked& held) { return held.tokens == 0 || c.heads == 0; }
 
 struct Steps {
   int64_t stride, count;
 };
 
 // Whether the tensor's memory holds its last row. The steps come out sorted by their stride.
-bool readable(const sb_call& c, const sb_tensor& t, Steps (&steps)[3]) {
-  steps[0] = {t.row, c.length}, steps[1] = {t.head, c.heads}, steps[2] = {t.batch, c.batch};
+bool readable(const sb_call& c, const Checked& held, const sb_tensor& t, Steps (&steps)[3]) {
+  steps[0] = {t.row, c.packed ? held.tokens : c.length}, steps[1] = {t.head, c.heads};
+  steps[2] = {c.packed ? 0 : t.batch, c.packed ? 1 : c.batch};
   std::sort(steps, steps + 3, [](const Steps& a, const Steps& b) { return a.stride < b.stride; });
   if (!aligned(t.data, width_of(c.dtype)) || steps[0].stride < 0 || t.bytes < 0) return false;
   int64_t left = t.bytes / width_of(c.dtype) - c.size;
@@ -41,15 +42,15 @@ bool readable(const sb_call& c, const sb_tensor& t, Steps (&steps)[3]) {
   return true;
 }
 
-bool readable(const sb_call& c, const sb_tensor& t) {
+bool readable(const sb_call& c, const Checked& held, const sb_tensor& t) {
   Steps steps[3];
-  return readable(c, t, steps);
+  return readable(c, held, t, steps);
 }
 
 // Readable, and no two rows share memory: threads write to them at the same time.
-bool writable(const sb_call& c, const sb_tensor& t) {
+bool writable(const sb_call& c, const Checked& held, const sb_tensor& t) {
   Steps steps[3];
-  if (!readable(c, t, steps)) return false;
+  if (!readable(c, held, t, steps)) return false;
   int64_t span = c.size;
   for (const Steps& step : steps) {
     if (step.count == 1) continue;
@@ -74,27 +75,34 @@ int check_settings(const sb_call& c) {
   return SB_OK;
 }
 
-int check_tensors(const sb_call& c, Direction direction) {
+int check_tensors(const sb_call& c, const Checked& held, Direction direction) {
   for (const sb_tensor* t : {&c.query, &c.key, &c.value}) {
-    if (!readable(c, *t)) return SB_BAD_TENSOR;
+    if (!readable(c, held, *t)) return SB_BAD_TENSOR;
   }
-  if (direction == FORWARD_CALL) return writable(c, c.out) ? SB_OK : SB_BAD_TENSOR;
+  if (direction == FORWARD_CALL) return writable(c, held, c.out) ? SB_OK : SB_BAD_TENSOR;
   for (const sb_tensor* t : {&c.out, &c.grad_out}) {
-    if (!readable(c, *t)) return SB_BAD_TENSOR;
+    if (!readable(c, held, *t)) return SB_BAD_TENSOR;
   }
   for (const sb_tensor* t : {&c.grad_query, &c.grad_key, &c.grad_value}) {
-    if (!writable(c, *t)) return SB_BAD_TENSOR;
+    if (!writable(c, held, *t)) return SB_BAD_TENSOR;
   }
   return SB_OK;
 }
 
-int check_lengths(const sb_call& c, std::vector<int64_t>& lengths) {
-  if (!c.lengths.data) return c.lengths.bytes ? SB_BAD_LENGTHS : SB_OK;
+// Copies the lengths, and counts tokens: of a packed row, to where each example begins in it.
+int check_lengths(const sb_call& c, Checked& held) {
+  std::vector<int64_t>& lengths = held.lengths;
+  if (__builtin_mul_overflow(c.batch, c.length, &held.tokens)) return SB_BAD_SHAPE;
+  if (!c.lengths.data) return c.lengths.bytes || (c.packed && c.batch) ? SB_BAD_LENGTHS : SB_OK;
   if (c.lengths.bytes != 8 * c.batch || !aligned(c.lengths.data, 8)) return SB_BAD_LENGTHS;
   const int64_t* given = static_cast<const int64_t*>(c.lengths.data);
   lengths.assign(given, given + c.batch);
   const bool fit = std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n >= 0 && n <= c.length; });
-  return fit ? SB_OK : SB_BAD_LENGTHS;
+  if (!fit || !c.packed) return fit ? SB_OK : SB_BAD_LENGTHS;
+  held.first_rows.resize(lengths.size());
+  held.tokens = 0;
+  for (size_t k = 0; k < lengths.size(); ++k) held.first_rows[k] = held.tokens, held.tokens += lengths[k];
+  return SB_OK;
 }
 
 // Values per kept entry, for so many heads; none at all is allowed where `optional`.
@@ -124,6 +132,7 @@ Problem problem_of(const sb_call& c, const Checked& held, Direction direction) {
   p.pattern_heads = index.heads, p.kept = index.kept();
   p.rows = index.rows.view(), p.columns = index.columns.view();
   p.lengths = c.lengths.data ? held.lengths.data() : nullptr;
+  p.first_rows = c.packed ? held.first_rows.data() : nullptr, p.tokens = held.tokens;
   p.token = index.token, p.scale = c.scale, p.dropout = c.dropout, p.seed = c.seed;
   p.query = c.query, p.key = c.key, p.value = c.value, p.out = c.out;
   p.grad_out = c.grad_out, p.grad_query = c.grad_query, p.grad_key = c.grad_key, p.grad_value = c.grad_value;
@@ -143,8 +152,8 @@ int check_call(const sb_call* call, Direction direction, Checked& checked) {
   if (!checked.index) return SB_BAD_INDEX;
   int wrong = check_settings(c);
   if (!wrong) wrong = check_sizes(c, *checked.index);
-  if (!wrong) wrong = check_lengths(c, checked.lengths);
-  if (!wrong && !empty(c)) wrong = check_tensors(c, direction);
+  if (!wrong) wrong = check_lengths(c, checked);
+  if (!wrong && !empty(c, checked)) wrong = check_tensors(c, checked, direction);
   if (!wrong) wrong = check_entries(c, *checked.index, direction);
   if (!wrong) checked.problem = problem_of(c, checked, direction);
   return wrong;

@@ -6,7 +6,9 @@
 struct Checked {
   Problem problem;
   std::shared_ptr<const Index> index;
-  std::vector<int64_t> lengths;  // copied: whoever called may still write to theirs
+  std::vector<int64_t> lengths;     // copied: whoever called may still write to theirs
+  std::vector<int64_t> first_rows;  // of the examples of a packed row
+  int64_t tokens = 0;               // padding too
 };
 
 enum Direction { FORWARD_CALL, BACKWARD_CALL };

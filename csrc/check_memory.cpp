@@ -65,9 +65,11 @@ struct Case {
   sb_call c = {};
 
   Case(int64_t dtype, int64_t isa, int64_t length, int64_t size, int64_t batch, int64_t heads, int64_t pattern_heads,
-       const std::vector<int64_t>& real, bool token, double dropout, bool biased, int64_t threads)
+       const std::vector<int64_t>& real, bool packed, bool token, double dropout, bool biased, int64_t threads)
       : index(pattern_heads, length, length > 100 ? 0.01 : 0.2, length % 2 == 0, token), lengths(real) {
-    for (int k = 0; k < 8; ++k) t.emplace_back(batch, heads, length, size);
+    int64_t tokens = 0;
+    for (int64_t each : real) tokens += each;
+    for (int k = 0; k < 8; ++k) t.emplace_back(packed ? 1 : batch, heads, packed ? tokens : length, size);
     const int64_t kept = int64_t(index.keys.size());
     weights.resize(batch * (pattern_heads == 1 ? heads : 1) * kept);
     bias.assign(kept, Sum(0.5));
@@ -75,7 +77,7 @@ struct Case {
     c.bytes = sizeof c, c.index = index.number;
     c.batch = batch, c.heads = heads, c.length = length, c.size = size;
     if (!lengths.empty()) c.lengths = view(lengths);
-    c.scale = 0.3, c.dropout = dropout, c.seed = 5;
+    c.packed = packed, c.scale = 0.3, c.dropout = dropout, c.seed = 5;
     c.query = t[0].view, c.key = t[1].view, c.value = t[2].view, c.out = t[3].view;
     c.grad_out = t[4].view, c.grad_query = t[5].view, c.grad_key = t[6].view, c.grad_value = t[7].view;
     if (biased) c.bias = view(bias), c.grad_bias = view(grad_bias);
@@ -96,8 +98,9 @@ int run(Arguments... arguments) {
 int check_refusals() {
   const std::vector<int64_t> real = {40, 17};
   int accepted = 0;
+  bool packed = false;
   auto refuses = [&](int code, auto spoil) {
-    Case<float, float> made(SB_FLOAT32, sb_best_isa(), 40, 8, 2, 3, 3, real, false, 0.1, true, 2);
+    Case<float, float> made(SB_FLOAT32, sb_best_isa(), 40, 8, 2, 3, 3, real, packed, false, 0.1, true, 2);
     made.c.weights = view(made.weights);
     spoil(made);
     const int found = sb_backward(&made.c), forward = code == SB_BAD_WEIGHTS ? code : sb_forward(&made.c);
@@ -137,6 +140,14 @@ int check_refusals() {
   refuses(SB_BAD_BIAS, [](C& x) { x.c.grad_bias.bytes += 4; });
   refuses(SB_BAD_WEIGHTS, [](C& x) { x.c.weights.bytes -= 4; });
   refuses(SB_BAD_WEIGHTS, [](C& x) { x.c.weights = {nullptr, 0}; });
+  packed = true;
+  refuses(SB_OK, [](C& x) { x.c.query.batch = -1; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.packed = 0; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.lengths[1] += 1; });
+  refuses(SB_BAD_TENSOR, [](C& x) { x.c.grad_key.row = 4; });
+  refuses(SB_BAD_LENGTHS, [](C& x) { x.lengths[1] = 41; });
+  refuses(SB_BAD_LENGTHS, [](C& x) { x.lengths[0] = -1; });
+  refuses(SB_BAD_LENGTHS, [](C& x) { x.c.lengths = {nullptr, 0}; });
   return accepted + (sb_forward(nullptr) != SB_BAD_CALL);
 }
 
@@ -164,17 +175,17 @@ int main() {
   for (int64_t isa = 0; isa <= sb_best_isa(); ++isa) {
     for (int64_t length : {1, 31, 70, 600}) {
       for (int64_t size : {1, 5, 24, 64}) {
-        for (int variant = 0; variant < 4; ++variant) {
-          const bool token = variant & 1, biased = variant & 2;
+        for (int variant = 0; variant < 8; ++variant) {
+          const bool token = variant & 1, biased = variant & 2, packed = variant > 4;
           const int64_t heads = 1 + variant % 3, pattern_heads = variant == 1 ? 1 : heads, threads = 1 + variant % 2;
-          const double dropout = variant == 3 ? 0.4 : 0;
+          const double dropout = variant % 4 == 3 ? 0.4 : 0;
           const std::vector<int64_t> lengths = variant ? std::vector<int64_t>{length, length / 2} : std::vector<int64_t>();
-          failed |= run<float, float>(int64_t(SB_FLOAT32), isa, length, size, 2, heads, pattern_heads, lengths, token, dropout,
+          failed |= run<float, float>(int64_t(SB_FLOAT32), isa, length, size, 2, heads, pattern_heads, lengths, packed, token, dropout,
                                       biased, threads);
-          failed |= run<double, double>(int64_t(SB_FLOAT64), isa, length, size, 2, heads, pattern_heads, lengths, token, dropout,
+          failed |= run<double, double>(int64_t(SB_FLOAT64), isa, length, size, 2, heads, pattern_heads, lengths, packed, token, dropout,
                                         biased, threads);
           for (int64_t half : {SB_BFLOAT16, SB_FLOAT16}) {
-            failed |= run<uint16_t, float>(half, isa, length, size, 2, heads, pattern_heads, lengths, token, dropout,
+            failed |= run<uint16_t, float>(half, isa, length, size, 2, heads, pattern_heads, lengths, packed, token, dropout,
                                            biased, threads);
           }
           cases += 4;

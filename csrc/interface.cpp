@@ -91,7 +91,7 @@ std::vector<Piece> pieces(const Problem& p) {
 void prepare_result(const Problem& p, const sb_tensor& t) {
   constexpr uintptr_t page = uintptr_t(1) << 21, large = uintptr_t(1) << 25;
   const size_t width = p.dtype == SB_FLOAT64 ? 8 : p.dtype == SB_FLOAT32 ? 4 : 2;
-  const size_t bytes = size_t(p.batch * p.heads * p.length * p.size) * width;
+  const size_t bytes = size_t(p.tokens * p.heads * p.size) * width;
   const uintptr_t from = (uintptr_t(t.data) + page - 1) / page * page, to = (uintptr_t(t.data) + bytes) / page * page;
   if (bytes > large && to > from) madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
 }
@@ -176,7 +176,7 @@ void reduce_bias(const Problem& p, const Pairs& pairs) {
   }
 }
 
-bool nothing_to_do(const Problem& p) { return p.batch * p.heads * p.length == 0; }
+bool nothing_to_do(const Problem& p) { return p.tokens * p.heads == 0; }
 
 int forward(const Problem& p) {
   if (nothing_to_do(p)) return SB_OK;

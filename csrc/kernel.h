@@ -22,7 +22,9 @@ struct Problem {
   int64_t pattern_heads;  // 1 or heads
   int64_t kept;           // kept entries of the whole pattern
   Side rows, columns;
-  const int64_t* lengths;  // [batch] or null
+  const int64_t* lengths;     // [batch] or null
+  const int64_t* first_rows;  // [batch], where each example begins in a packed row; null: examples lie apart
+  int64_t tokens;             // rows of a tensor, padding too
   bool token;              // each example's last token plays the pattern's last position
   double scale, dropout;
   uint64_t seed;

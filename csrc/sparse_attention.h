@@ -47,6 +47,7 @@ struct sb_call {
   int64_t index;
   int64_t batch, heads, length, size;
   sb_array lengths;  // int64, [batch], or none
+  int64_t packed;    // not 0: a tensor is one row of all examples' tokens, each example as long as lengths says
   double scale, dropout;
   uint64_t seed;
   sb_tensor query, key, value, out;

@@ -18,8 +18,9 @@ struct Arena {
 SB_INLINE int64_t up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 
 template <class In>
-SB_INLINE In* row_of(const sb_tensor& t, int64_t batch, int64_t head, int64_t row) {
-  return static_cast<In*>(t.data) + batch * t.batch + head * t.head + row * t.row;
+SB_INLINE In* row_of(const Problem& p, const sb_tensor& t, int64_t batch, int64_t head, int64_t row) {
+  const int64_t example = p.first_rows ? p.first_rows[batch] * t.row : batch * t.batch;
+  return static_cast<In*>(t.data) + example + head * t.head + row * t.row;
 }
 
 // Rows of a tensor as the kernel reads them: in place where they lie one after another, else packed as they are needed.
@@ -31,14 +32,16 @@ struct Source {
   T* packed;  // null: in place
 
   SB_INLINE Source(const Problem& p, const sb_tensor& t, const Piece& piece, NV nv, T* room)
-      : first(row_of<In>(t, piece.batch, piece.head, 0)),
-        next(piece.next_head < 0 ? nullptr : row_of<In>(t, piece.next_batch, piece.next_head, 0)),
+      : first(row_of<In>(p, t, piece.batch, piece.head, 0)),
+        next(piece.next_head < 0 ? nullptr : row_of<In>(p, t, piece.next_batch, piece.next_head, 0)),
         stride(t.row),
         size(p.size),
-        length(p.length),
+        length(p.lengths ? p.lengths[piece.batch] : p.length),
         nv(nv),
         packed(room) {
-    if (sizeof(In) == sizeof(T) && stride == size && size == int(nv) * Simd<T>::width) packed = nullptr;
+    // Gathering may look at rows past an example's last, which a packed row need not have.
+    const bool whole = !p.first_rows || length == p.length;
+    if (whole && sizeof(In) == sizeof(T) && stride == size && size == int(nv) * Simd<T>::width) packed = nullptr;
   }
   SB_INLINE Rows<T, NV> rows() const { return {packed ? packed : reinterpret_cast<const T*>(first), nv}; }
   SB_APART void pack(int64_t from, int64_t to) const {
@@ -88,19 +91,20 @@ struct Sink {
   static constexpr int64_t large = int64_t(2) << 20;
 
   SB_INLINE Sink(const Problem& p, const sb_tensor& t, const Piece& piece, int64_t padded, T* room)
-      : first(row_of<In>(t, piece.batch, piece.head, 0)), stride(t.row), size(p.size), buffer(room) {
+      : first(row_of<In>(p, t, piece.batch, piece.head, 0)), stride(t.row), size(p.size), buffer(room) {
     if (sizeof(In) == sizeof(T) && size == padded) buffer = nullptr;
     const int64_t strides = (t.row | t.head | t.batch) * int64_t(sizeof(In));
     past = !buffer && uintptr_t(t.data) % 64 == 0 && strides % 64 == 0 &&
-           p.batch * p.heads * p.length * p.size * int64_t(sizeof(In)) >= large;
+           p.tokens * p.heads * p.size * int64_t(sizeof(In)) >= large;
   }
   SB_INLINE In* row(int64_t i) const { return first + i * stride; }
   SB_INLINE T* target(int64_t i) const { return buffer ? buffer : reinterpret_cast<T*>(row(i)); }
   SB_INLINE void done(int64_t i) const {
     if (buffer) send_row(buffer, row(i), size, T(1));
   }
-  // Zeros for the padding among the lines of a piece.
+  // Zeros for the padding among the lines of a piece; a packed row has none.
   SB_INLINE void clear_padding(const Frame& f, const Piece& piece) const {
+    if (f.p.first_rows) return;
     const int64_t end = smaller_of<int64_t>(f.p.length, piece.last * SB_TILE);
     for (int64_t i = larger_of<int64_t>(f.length, piece.first * SB_TILE); i < end; ++i) clear_row(row(i), size);
   }

@@ -52,6 +52,7 @@ class OperatorCall:
     layout: str
     pattern: Pattern
     lengths: tuple[int, ...] | None
+    packed: bool
     bias: bool
     dropout: float
     threads: int
@@ -62,14 +63,16 @@ class OperatorCall:
     def tensors(self) -> list[Tensor]:
         """Query, key and value."""
         generator = torch.Generator().manual_seed(self.seed)
-        shape = (self.batch, self.heads, self.length, self.size)
+        rows, tokens = (1, sum(self.lengths or ())) if self.packed else (self.batch, self.length)
+        shape = (rows, self.heads, tokens, self.size)
         return [laid_out(torch.randn(shape, generator=generator), self.layout, self.dtype) for _ in range(3)]
 
     def settings(self) -> dict[str, Any]:
         generator = torch.Generator().manual_seed(self.seed + 1)
         bias = torch.randn(self.pattern.kept, generator=generator) if self.bias else None
         lengths = None if self.lengths is None else torch.tensor(self.lengths, dtype=torch.int64)
-        return {"pattern": self.pattern, "lengths": lengths, "bias": bias, "dropout": self.dropout}
+        settings = {"pattern": self.pattern, "lengths": lengths, "bias": bias, "dropout": self.dropout}
+        return settings | {"packed": self.packed}
 
 
 def laid_out(tensor: Tensor, layout: str, dtype: torch.dtype) -> Tensor:
@@ -96,6 +99,7 @@ def operator_calls(draw: st.DrawFn) -> OperatorCall:
     pattern = patterns.random(longer, pattern_heads, sparsity=draw(st.sampled_from([0.3, 0.9, 0.97, 1.0])))
     if draw(st.booleans()):
         pattern = pattern | patterns.border(longer)
+    lengths = draw(st.none() | st.tuples(*[st.integers(0, length)] * batch))
     return OperatorCall(
         batch,
         heads,
@@ -104,7 +108,8 @@ def operator_calls(draw: st.DrawFn) -> OperatorCall:
         draw(st.sampled_from(DTYPES)),
         draw(st.sampled_from(LAYOUTS)),
         pattern.anchored(draw(st.sampled_from(["position", "token"]))),
-        draw(st.none() | st.tuples(*[st.integers(0, length)] * batch)),
+        lengths,
+        lengths is not None and draw(st.booleans()),
         draw(st.booleans()),
         draw(st.sampled_from([0.0, 0.0, 0.4])),
         draw(st.integers(1, 4)),
@@ -230,6 +235,7 @@ def _unsaved(call: OperatorCall) -> list[Tensor]:
         call.pattern.anchor == "token",
         call.size**-0.5,
         call.dropout,
+        call.packed,
         False,
     )[0]
     grads = torch.autograd.grad(output, (query, key, value), torch.ones_like(output), materialize_grads=True)
@@ -262,7 +268,13 @@ def _refused(call: OperatorCall) -> str:
     arguments = (query, key, value, settings["bias"], settings["lengths"], torch.tensor([1]), *rows_of(pattern))
     try:
         torch.ops.sparsebert.attention(
-            *arguments, pattern.digest, pattern.anchor == "token", 0.5, settings["dropout"], call.seed % 2 == 0
+            *arguments,
+            pattern.digest,
+            pattern.anchor == "token",
+            0.5,
+            settings["dropout"],
+            settings["packed"],
+            call.seed % 2 == 0,
         )
     except SparseBertError:
         pass
@@ -281,7 +293,7 @@ def _spoiled(
         "lengths": lambda: settings.update(
             lengths=chance.choice(
                 [
-                    torch.full((call.batch + 1,), call.length),
+                    torch.full((call.batch + 1,), call.length + call.packed),
                     torch.full((max(call.batch, 1),), call.length + 1),
                     torch.full((max(call.batch, 1),), -1),
                     torch.full((max(call.batch, 1), 1), 1),
@@ -297,7 +309,7 @@ def _spoiled(
         settings["lengths"] = torch.ones(3, dtype=torch.int64)
     elif call.fault == "shorter pattern":
         query, key, value = (torch.zeros(1, call.heads, call.length + 30, 4, dtype=call.dtype) for _ in range(3))
-        settings.update(lengths=None)
+        settings.update(lengths=None, packed=False)
     elif call.fault == "heads" and call.heads == 1:
         settings.update(pattern=patterns.random(max(call.length, 1), 3, sparsity=0.5), bias=None)
     elif call.fault in wrong:

@@ -152,3 +152,18 @@ def test_batches_hold_every_text_once_and_few_tokens() -> None:
     lengths = [5, 30, 7, 100, 7, 1]
     batches = list(batches_by_length(lengths, 40))
     assert batches == [[3], [1], [2, 4, 0, 5]]
+
+
+@pytest.mark.parametrize("pattern", [None, BORDER], ids=["dense", "border"])
+def test_packed_and_padded_texts_have_the_same_embeddings(folder: Path, pattern: patterns.Pattern | None) -> None:
+    encoder = Encoder(folder, pattern=pattern)
+    assert encoder.packs
+    packed = encode_texts(encoder, [*TEXTS, LONG]).embeddings
+    encoder.packs = False
+    np.testing.assert_allclose(packed, encode_texts(encoder, [*TEXTS, LONG]).embeddings, atol=1e-6)
+
+
+def test_a_packed_batch_counts_its_tokens_and_a_padded_one_its_padding_too() -> None:
+    lengths = [2, 9, 3, 4, 2]
+    assert list(batches_by_length(lengths, 13, packed=True)) == [[1, 3], [2, 0, 4]]
+    assert list(batches_by_length(lengths, 13)) == [[1], [3, 2, 0], [4]]

@@ -36,6 +36,20 @@ def test_scores_do_not_depend_on_the_batch(tiny_run: Runs, builtin_data: Path, t
     assert list(predictor.predict(rows))[3]["id"] == rows[3].id
 
 
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("task", ["rte", "stsb", "swag", "squad2"])
+def test_rows_without_padding_get_the_same_scores(
+    tiny_run: Runs, builtin_data: Path, task: str, precision: str
+) -> None:
+    predictor = Predictor(tiny_run(task), precision=precision)
+    items = predictor.items(read_rows(predictor.task, builtin_data, "dev")[:12])
+    assert predictor.packs == (task != "swag")
+    padded = item_scores(predictor.model, predictor.task, items)
+    packed = item_scores(predictor.model, predictor.task, items, packed=predictor.packs)
+    for one, other in zip(padded, packed, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5, rtol=0)
+
+
 def test_a_classification_is_a_label_with_probabilities(tiny_run: Runs) -> None:
     predictor = Predictor(tiny_run("mnli"))
     (found,) = predictor.predict([TextRow("7", "so Anna built it", "perhaps")])

@@ -18,6 +18,7 @@ from sparsebert.attention.inputs import (
     is_forward_mode,
     is_transformed,
 )
+from sparsebert.attention.packed import attend_packed
 from sparsebert.attention.reference import attend_reference
 from sparsebert.attention.sdpa import attend_sdpa
 from sparsebert.attention.sparse import attend_sparse, supports
@@ -52,7 +53,8 @@ def attend(
     value: Float[Tensor, "batch heads n d"],
     *,
     pattern: Pattern | None = None,
-    lengths: Int[Tensor, " batch"] | None = None,
+    lengths: Int[Tensor, " examples"] | None = None,
+    packed: bool = False,
     dropout: float = 0.0,
     scale: float | None = None,
     bias: Float[Tensor, "..."] | None = None,
@@ -66,6 +68,7 @@ def attend(
     pattern: who may attend to whom; an input shorter than it uses its top-left corner, a longer one raises.
     lengths: how many tokens of each example are real; the rest is padding, whose keys are excluded and whose
         queries give zeros, as does any query with nothing to attend to.
+    packed: the batch is one row without padding, one example's tokens after another's, as many each as lengths says.
     dropout: on the attention weights. scale: of the scores, 1/sqrt(d) by default.
     bias: one value per kept entry of the pattern, added to the scores; its gradient is summed over the batch.
     gate: a soft pattern in [0, 1] with a gradient, [1 or heads, n, n]. relaxation: "multiplicative" is Eq. (4) of the
@@ -73,7 +76,7 @@ def attend(
         the multiplicative form renormalised and has no constant to choose.
     """
     under = AttentionArguments(pattern, bias, None if gate is None else GateValues(gate, relaxation, c))
-    return attend_checked(checked_inputs(query, key, value, under, lengths, dropout, scale), backend)
+    return attend_checked(checked_inputs(query, key, value, under, lengths, dropout, scale, packed), backend)
 
 
 def attend_checked(inputs: Inputs, backend: str = "auto") -> Float[Tensor, "batch heads n d"]:
@@ -81,6 +84,8 @@ def attend_checked(inputs: Inputs, backend: str = "auto") -> Float[Tensor, "batc
     name = _pick(inputs)[0] if backend == "auto" else backend
     if name not in BACKENDS:
         raise AttentionError(f"there is no backend {name!r}; expected one of auto, {', '.join(BACKENDS)}")
+    if inputs.packed and name != "sparse":
+        return attend_packed(BACKENDS[name], inputs)
     return BACKENDS[name](inputs)
 
 

@@ -41,11 +41,12 @@ class Inputs:
     key: Float[Tensor, "batch heads n d"]
     value: Float[Tensor, "batch heads n d"]
     pattern: Pattern | None
-    lengths: Int[Tensor, " batch"] | None  # real tokens an example; None: no padding
+    lengths: Int[Tensor, " examples"] | None  # real tokens an example; None: no padding
     dropout: float
     scale: float
     bias: Float[Tensor, "..."] | None
     gate: GateValues | None
+    packed: bool = False  # one row of all examples' tokens, one example after another, each as long as lengths says
 
     @property
     def heads(self) -> int:
@@ -53,7 +54,10 @@ class Inputs:
 
     @property
     def length(self) -> int:
-        return self.query.shape[2]
+        """Tokens of an example, padding too; of the longest in a packed row."""
+        if not self.packed or self.lengths is None:
+            return self.query.shape[2]
+        return int(self.lengths.max()) if len(self.lengths) else 0
 
     @property
     def anchored_to_token(self) -> bool:
@@ -98,6 +102,7 @@ def checked_inputs(
     lengths: Tensor | None = None,
     dropout: float = 0.0,
     scale: float | None = None,
+    packed: bool = False,
 ) -> Inputs:
     """The arguments of attend() as every backend wants them; what no backend could give a meaning to is refused."""
     pattern, bias, gate = under.pattern, under.bias, under.gate
@@ -107,9 +112,9 @@ def checked_inputs(
     if not 0.0 <= dropout < 1.0:
         raise AttentionError(f"dropout is {dropout}; it must be at least 0 and below 1")
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    inputs = Inputs(query, key, value, pattern, lengths, dropout, scale, bias, gate)
-    _check_pattern(inputs)
+    inputs = Inputs(query, key, value, pattern, lengths, dropout, scale, bias, gate, packed)
     _check_lengths(inputs)
+    _check_pattern(inputs)
     _check_gate(inputs)
     return inputs
 
@@ -210,6 +215,9 @@ def _bias_shapes(pattern: Pattern, heads: int) -> list[tuple[int, ...]]:
 
 def _check_lengths(inputs: Inputs) -> None:
     lengths = inputs.lengths
+    if inputs.packed:
+        _check_packed(inputs)
+        return
     if lengths is None:
         return
     batch, n = inputs.query.shape[0], inputs.length
@@ -222,6 +230,22 @@ def _check_lengths(inputs: Inputs) -> None:
     looking = not (torch.compiler.is_compiling() or is_transformed())
     if looking and batch and not ((lengths >= 0) & (lengths <= n)).all():
         raise AttentionError(f"lengths run from {int(lengths.min())} to {int(lengths.max())}; expected 0 to {n}")
+
+
+def _check_packed(inputs: Inputs) -> None:
+    if torch.compiler.is_compiling():
+        raise AttentionError("a graph cannot follow the lengths of a packed row; compile the model for padded rows")
+    lengths, (rows, _, n, _) = inputs.lengths, inputs.query.shape
+    if lengths is None or lengths.ndim != 1 or lengths.is_floating_point() or lengths.dtype == torch.bool or rows != 1:
+        found = "none" if lengths is None else f"{lengths.dtype} of shape {tuple(lengths.shape)}"
+        raise AttentionError(
+            f"{rows} packed rows were given, and lengths {found}; expected one row of all examples' tokens, and whole "
+            "numbers, how many of them belong to each example"
+        )
+    if int(lengths.sum()) != n or bool((lengths < 0).any()):
+        raise AttentionError(
+            f"the lengths of a packed row add up to {int(lengths.sum())}; expected numbers from 0, in all its {n}"
+        )
 
 
 def _check_gate(inputs: Inputs) -> None:

@@ -43,7 +43,9 @@ def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
         inputs.drawn_seed(),
         starts,
         keys,
-        settings=CallSettings(_digest(pattern), pattern.anchor == "token", float(inputs.scale), float(inputs.dropout)),
+        settings=CallSettings(
+            _digest(pattern), pattern.anchor == "token", float(inputs.scale), float(inputs.dropout), inputs.packed
+        ),
     )
 
 

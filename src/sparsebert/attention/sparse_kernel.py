@@ -17,16 +17,21 @@ SUMS = {dtype: torch.float64 if dtype is torch.float64 else torch.float32 for dt
 
 
 class Operands(NamedTuple):
-    """What attention is computed from."""
+    """What attention is computed from. Of a packed row the batch is 1, and n the tokens of all its examples."""
 
     query: Float[Tensor, "batch heads n d"]
     key: Float[Tensor, "batch heads n d"]
     value: Float[Tensor, "batch heads n d"]
     bias: Float[Tensor, "..."] | None  # one value per entry of the index
-    lengths: Int[Tensor, " batch"] | None
+    lengths: Int[Tensor, " examples"] | None
     seed: Int[Tensor, " 1"] | None  # of dropout
     scale: float
     dropout: float
+    packed: bool = False
+
+    @property
+    def examples(self) -> int:
+        return len(self.lengths) if self.packed and self.lengths is not None else self.query.shape[0]
 
 
 def forward(indices: Indices, given: Operands, save: bool) -> tuple[Tensor, Tensor]:
@@ -35,7 +40,7 @@ def forward(indices: Indices, given: Operands, save: bool) -> tuple[Tensor, Tens
     output = bert_layout(query)
     # Entries that only longer examples use are never written: they are zeros, not what memory happened to hold.
     fill = torch.empty if given.lengths is None else torch.zeros
-    shape = weights_shape(query, indices.heads, indices.kept) if save else (0,)
+    shape = weights_shape(given.examples, query.shape[1], indices.heads, indices.kept) if save else (0,)
     weights = fill(shape, dtype=SUMS[query.dtype])
     hand_over(call, query, out=output)
     call.weights = as_array(weights, SUMS[query.dtype])
@@ -63,10 +68,9 @@ def backward(
     return of_query, of_key, of_value, of_bias
 
 
-def weights_shape(query: Tensor, pattern_heads: int, kept: int | torch.SymInt) -> tuple[Any, ...]:
+def weights_shape(examples: int, heads: int, pattern_heads: int, kept: int | torch.SymInt) -> tuple[Any, ...]:
     """Of the kept attention weights: for each head where the heads share one pattern, else all heads' in a row."""
-    batch, heads = query.shape[:2]
-    return (batch, heads, kept) if pattern_heads == 1 else (batch, kept)
+    return (examples, heads, kept) if pattern_heads == 1 else (examples, kept)
 
 
 def new_call(indices: Indices, given: Operands) -> Call:
@@ -77,8 +81,9 @@ def new_call(indices: Indices, given: Operands) -> Call:
             f"the kernel was handed {query.dtype} {list(query.shape)} on {query.device}; it takes floating-point "
             "[batch, heads, n, head size] on the CPU"
         )
-    batch, heads, length, size = query.shape
-    call = Call(index=indices.number, batch=batch, heads=heads, length=length, size=size)
+    _, heads, _, size = query.shape
+    call = Call(index=indices.number, batch=given.examples, heads=heads, length=indices.length, size=size)
+    call.packed = given.packed
     call.scale, call.dropout = given.scale, given.dropout
     call.bytes, call.dtype = ctypes.sizeof(Call), DTYPES[query.dtype]
     call.seed = 0 if given.seed is None else int(given.seed) % 2**64

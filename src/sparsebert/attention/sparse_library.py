@@ -40,6 +40,7 @@ class Call(ctypes.Structure):
     _fields_ = [
         *((name, _int64) for name in ("bytes", "index", "batch", "heads", "length", "size")),
         ("lengths", Array),
+        ("packed", _int64),
         ("scale", _double),
         ("dropout", _double),
         ("seed", ctypes.c_uint64),

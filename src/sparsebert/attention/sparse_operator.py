@@ -25,6 +25,7 @@ class CallSettings(NamedTuple):
     token: bool  # each example's last token plays the pattern's last position
     scale: float
     dropout: float
+    packed: bool = False  # the tensors are one row, of examples as long as lengths says
 
 
 def attention(*tensors: Tensor | None, settings: CallSettings) -> Tensor:
@@ -43,19 +44,30 @@ def _prepared(tensors: Sequence[Any], settings: Sequence[Any]) -> tuple[Indices,
     """The index of a call's pattern, and what the kernel computes from: of a bias, the entries that an input of this
     length uses."""
     query, key, value, bias, lengths, seed, starts, keys = tensors
-    digest, token, scale, dropout = settings
+    digest, token, scale, dropout, packed = settings
     if query.ndim != 4:
         raise AttentionError(f"query has shape {list(query.shape)}; expected [batch, heads, n, head size]")
-    indices = indices_for(starts, keys, digest, token, query.shape[2])
+    longest = _longest(query, lengths) if packed else query.shape[2]
+    indices = indices_for(starts, keys, digest, token, longest)
     if bias is not None and indices.origin is not None:
         bias = bias[..., indices.origin]
-    return indices, Operands(query, key, value, bias, lengths, seed, scale, dropout)
+    return indices, Operands(query, key, value, bias, lengths, seed, scale, dropout, packed)
+
+
+def _longest(query: Tensor, lengths: Tensor | None) -> int:
+    """Tokens of the longest example of a packed row, which its lengths must fill."""
+    if lengths is None or lengths.ndim != 1 or query.shape[0] != 1 or int(lengths.sum()) != query.shape[2]:
+        raise AttentionError(
+            f"a packed row has shape {list(query.shape)}, and its lengths do not add up to that; expected one row, and "
+            "how many of its tokens belong to each example"
+        )
+    return int(lengths.max()) if len(lengths) else 0
 
 
 _TENSORS = (
     "Tensor query, Tensor key, Tensor value, Tensor? bias, Tensor? lengths, Tensor? seed, Tensor starts, Tensor keys"
 )
-_SETTINGS = "str digest, bool token, float scale, float dropout"
+_SETTINGS = "str digest, bool token, float scale, float dropout, bool packed"
 
 
 @torch.library.custom_op(
@@ -92,9 +104,11 @@ def _attention_backward(grad: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, 
 
 @_attention.register_fake
 def _(*arguments: Any) -> tuple[Tensor, Tensor]:
-    query, starts, save = arguments[0], arguments[6], arguments[-1]
+    query, lengths, starts, packed, save = *(arguments[place] for place in (0, 4, 6)), *arguments[-2:]
     # How many entries an input of this length uses is for the kernel to say.
-    shape = weights_shape(query, starts.shape[0], torch.library.get_ctx().new_dynamic_size()) if save else (0,)
+    examples = lengths.shape[0] if packed else query.shape[0]
+    kept = torch.library.get_ctx().new_dynamic_size() if save else 0
+    shape = weights_shape(examples, query.shape[1], starts.shape[0], kept) if save else (0,)
     return bert_layout(query), query.new_empty(shape, dtype=SUMS[query.dtype])
 
 
@@ -106,7 +120,7 @@ def _(grad: Tensor, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.settings = inputs[8:12]
+    ctx.settings = inputs[8:13]
     ctx.save_for_backward(*inputs[:8], *output)
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
@@ -114,12 +128,12 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
     if grad is None:
-        return (None,) * 13
+        return (None,) * 14
     saved = ctx.saved_tensors  # once: what recomputes them does so at each reading
     # Under create_graph, and always inside torch.func, the gradient may be asked for a gradient of its own.
     gradient: Callable[..., Any] = _Gradient.apply if torch.is_grad_enabled() else _attention_backward
     grads = gradient(grad, *saved, *ctx.settings)
-    return (*grads[:3], None if saved[3] is None else grads[3], *(None,) * 9)
+    return (*grads[:3], None if saved[3] is None else grads[3], *(None,) * 10)
 
 
 _attention.register_autograd(_backward, setup_context=_setup_context)
@@ -172,7 +186,7 @@ class _Transformed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
-        return _backward(ctx, grad, None)[:12]
+        return _backward(ctx, grad, None)[:13]
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:

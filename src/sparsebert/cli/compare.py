@@ -16,6 +16,7 @@ def compare(
     pattern: Annotated[
         str | None, typer.Option(help="Run SPARSE under this pattern: a file, or a name such as star.")
     ] = None,
+    precision: Annotated[str, typer.Option(help="Run SPARSE in fp32, bf16 or int8.")] = "fp32",
     rows: Annotated[int, typer.Option(help="Held-out rows to compare on, of many lengths.", min=1)] = 256,
     length: Annotated[
         int | None, typer.Option(help="Tokens of the longest rows.", show_default="what both models take", min=8)
@@ -31,16 +32,20 @@ def compare(
     sparsebert compare minilm adapted --corpus corpus --out compared.html
 
     sparsebert compare minilm minilm --pattern star --corpus corpus --json
+
+    sparsebert compare minilm minilm --precision int8 --corpus corpus
     """
     from sparsebert.report.run_pages.writing import write_comparison_page
     from sparsebert.runs.comparing import compare_sources
 
     options.require_file(out)
-    made, under = compare_sources(dense, sparse, corpus, pattern=pattern, rows=rows, length=length, seed=seed)
+    made, under = compare_sources(
+        dense, sparse, corpus, pattern=pattern, precision=precision, rows=rows, length=length, seed=seed
+    )
     if as_json:
         typer.echo(json.dumps(made.as_json(), indent=2))
     else:
-        typer.echo(f"{sparse}: {made.sparsity:.2%} sparse, held against {dense}")
+        typer.echo(f"{sparse}: {made.sparsity:.2%} sparse, in {precision}, held against {dense}")
         typer.echo(str(made))
     if out is not None:
         typer.echo(options.page_line(write_comparison_page(out, dense, sparse, made, under)), err=as_json)

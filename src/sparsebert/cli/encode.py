@@ -18,12 +18,12 @@ def encode(
     length: Annotated[
         int | None, typer.Option(help="Cut texts beyond so many tokens.", show_default="as the model's folder says")
     ] = None,
-    precision: Annotated[str, typer.Option(help="fp32, bf16 where the processor has it, or int8.")] = "fp32",
+    precision: options.Precision = "fp32",
     chunks: Annotated[
         int | None,
         typer.Option(help="An embedding of every so many tokens, from one pass over the whole text; needs .jsonl."),
     ] = None,
-    batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch, padding too.")] = 8192,
+    batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = 8192,
 ) -> None:
     """Write embeddings of texts, pooled and normalised as the model's folder says, in the order of the file.
 

@@ -24,6 +24,7 @@ def predict(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write here.", show_default="standard output")] = None,
+    precision: options.Precision = "fp32",
     score: Annotated[
         bool, typer.Option("--score", help="The task's metrics over an official file with labels, instead of rows.")
     ] = False,
@@ -36,7 +37,7 @@ def predict(
 
     echo 'a lovely film' | sparsebert predict runs/sst2
 
-    sparsebert predict runs/squad2 --file dev-v2.0.json --out answers.jsonl
+    sparsebert predict runs/squad2 --file dev-v2.0.json --precision int8 --out answers.jsonl
 
     sparsebert predict runs/swag --file val.csv --score
     """
@@ -47,7 +48,7 @@ def predict(
     if score and file is None:
         raise ConfigError("--score was given without --file; name an official file with labels")
     options.require_file(out)
-    predictor = Predictor(run)
+    predictor = Predictor(run, precision=precision)
     if score and file is not None:
         lines = iter([_line(dict(predictor.metrics(read_inputs(file, predictor.task, labelled=True))))])
     else:

@@ -1,6 +1,6 @@
 """Texts -> embeddings: one a text, or one for every few tokens of it, from a single pass over the whole.
 
-texts -> tokens (cut where the model ends) -> batches of one length -> states -> pooled, normalised -> file
+texts -> tokens (cut where the model ends) -> batches, packed without padding -> states -> pooled, normalised -> file
 """
 
 from sparsebert.embeddings.batching import BATCH_TOKENS
@@ -8,16 +8,13 @@ from sparsebert.embeddings.chunks import Chunk
 from sparsebert.embeddings.encoder import Encoder
 from sparsebert.embeddings.encoding import Encoded, encode
 from sparsebert.embeddings.output import check_out, write_embeddings
-from sparsebert.embeddings.precision import PRECISIONS, Precision
 from sparsebert.embeddings.texts import Texts, read_texts
 
 __all__ = [
     "BATCH_TOKENS",
-    "PRECISIONS",
     "Chunk",
     "Encoded",
     "Encoder",
-    "Precision",
     "Texts",
     "check_out",
     "encode",

@@ -11,17 +11,17 @@ from torch import Tensor
 from transformers import AutoTokenizer
 
 from sparsebert.embeddings.chunks import Span, spans
-from sparsebert.embeddings.precision import PRECISIONS
 from sparsebert.errors import ConfigError, ModelError
 from sparsebert.model import load_model
-from sparsebert.model.head_pooling import pooled
+from sparsebert.model.head_pooling import pooled_packed
 from sparsebert.model.heads import give_pattern
 from sparsebert.model.lengths import longest_input
+from sparsebert.model.packing import packed_inputs, packing_obstacle
 from sparsebert.model.pooling import pooling_of
+from sparsebert.model.precision import check_precision, in_precision
 from sparsebert.model.sentence_folder import default_prompt, encoder_settings, max_length_of, parts_of
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern, find
-from sparsebert.settings import refuse_unknown
 from sparsebert.training.starting_points import source_of
 
 _KNOWN = ("Transformer", "Pooling", "Normalize")
@@ -49,7 +49,7 @@ class Encoder:
     ) -> None:
         """model: a folder, a run folder, a hub id or `minilm`. pattern: in place of the model's own; a Pattern, a file
         or a builder's name. length: tokens beyond which a text is cut; None: as the model's folder says."""
-        refuse_unknown(precision, PRECISIONS, ConfigError, "there is no precision")
+        check_precision(precision)
         source = source_of(str(model))
         if source.startswith("scratch:"):
             raise ConfigError(f"{source} has no weights yet; encode with a model that was trained")
@@ -77,7 +77,8 @@ class Encoder:
                 "choose a length in between, or extend_positions and save the model first"
             )
         self.length = length or min(said, takes)
-        self.model = PRECISIONS[precision](self.model)
+        self.packs = packing_obstacle(self.model) is None
+        self.model = in_precision(self.model, precision)
 
     @property
     def width(self) -> int:
@@ -107,16 +108,26 @@ class Encoder:
     def embeddings(self, batch: list[Tokens]) -> list[Float[np.ndarray, "chunks width"]]:
         """Of each text one row, or one for each of its chunks."""
         lengths = torch.tensor([len(one.ids) for one in batch])
-        ids = _padded([one.ids for one in batch], self.tokenizer.pad_token_id or 0)
-        real = (torch.arange(ids.shape[1]) < lengths[:, None]).long()
-        states = self.model(input_ids=ids, attention_mask=real)[0].float()
+        states = self._states(batch, lengths)
         if not any(one.spans for one in batch):
-            return list(self._finished(pooled(states, real.float(), self.pooling))[:, None].numpy())
-        return [self._chunks(row, one.spans).numpy() for row, one in zip(states, batch, strict=True)]
+            return list(self._finished(pooled_packed(states, lengths, self.pooling))[:, None].numpy())
+        rows = states.split_with_sizes(lengths.tolist())
+        return [self._chunks(row, one.spans).numpy() for row, one in zip(rows, batch, strict=True)]
+
+    def _states(self, batch: list[Tokens], lengths: Int[Tensor, " texts"]) -> Float[Tensor, "tokens width"]:
+        """Of all tokens, text after text; a model that takes no packed rows gets padded ones."""
+        if self.packs:
+            ids = torch.tensor([token for one in batch for token in one.ids])
+            states: Tensor = self.model(**packed_inputs(self.model, ids, lengths))[0][0]
+            return states.float()
+        ids = _padded([one.ids for one in batch], self.tokenizer.pad_token_id or 0)
+        real = torch.arange(ids.shape[1]) < lengths[:, None]
+        padded: Tensor = self.model(input_ids=ids, attention_mask=real.long())[0][real]
+        return padded.float()
 
     def _chunks(self, states: Float[Tensor, "n width"], where: list[Span]) -> Float[Tensor, "chunks width"]:
-        made = [states[None, span.first : span.last] for span in where]
-        return self._finished(torch.cat([pooled(part, torch.ones(part.shape[:2]), "mean") for part in made]))
+        made = [states[span.first : span.last] for span in where]
+        return self._finished(torch.stack([part.mean(0) for part in made]))
 
     def _finished(self, vectors: Float[Tensor, "rows width"]) -> Float[Tensor, "rows width"]:
         return torch.nn.functional.normalize(vectors, dim=-1) if self.is_normalised else vectors

@@ -93,7 +93,7 @@ def encode(
 
     pattern: in place of the model's own; a Pattern, a file, or a name such as star. length: tokens beyond which a text
     is cut; None: as the model's folder says. precision: fp32, bf16 or int8. chunks: an embedding of every so many
-    tokens instead, each from one pass over the whole text. batch_tokens: in a batch, padding too. An embedding does not
+    tokens instead, each from one pass over the whole text. batch_tokens: in a batch. An embedding does not
     depend on the texts beside it.
     """
     check_sizes(chunks, batch_tokens)
@@ -145,7 +145,7 @@ def _run(
     total, done, began = sum(len(one.ids) for one in tokens), 0, time.monotonic()
     watcher.start(0, len(tokens))
     try:
-        for batch in batches_by_length([len(one.ids) for one in tokens], batch_tokens):
+        for batch in batches_by_length([len(one.ids) for one in tokens], batch_tokens, packed=encoder.packs):
             found |= zip(batch, encoder.embeddings([tokens[number] for number in batch]), strict=True)
             done += sum(len(tokens[number].ids) for number in batch)
             speed = done / (time.monotonic() - began)

@@ -6,7 +6,8 @@ is handed changes: BERT's pooler, RoBERTa's classifier and their like work on th
 
 from typing import Any, Literal
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from sparsebert.errors import ModelError
@@ -25,6 +26,15 @@ def pooled(
         return states[:, 0]
     weights = real / real.sum(1, keepdim=True).clamp(min=1)
     return (states * weights[..., None]).sum(1)
+
+
+def pooled_packed(
+    states: Float[Tensor, "tokens width"], lengths: Int[Tensor, " rows"], pooling: Pooling
+) -> Float[Tensor, "rows width"]:
+    """The same of rows that lie one after another without padding."""
+    if pooling == "cls":
+        return states[lengths.cumsum(0) - lengths]
+    return torch.stack([row.mean(0) for row in states.split_with_sizes(lengths.tolist())])
 
 
 def check_head_pooling(pooling: Any) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from sparsebert.attention import attend_checked, checked_inputs
 from sparsebert.attention.reference import attention_weights
 from sparsebert.errors import ModelError
-from sparsebert.model.long_inputs import Attended, attend_by_length, follows
+from sparsebert.model.long_inputs import Attended, attend_by_length, attend_packed_by_length, follows
 from sparsebert.model.plan import plan_of
 
 
@@ -24,6 +24,7 @@ def sparse_attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     sliding_window: int | None = None,
+    cu_seq_lens_q: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """What transformers calls in every layer."""
@@ -37,17 +38,34 @@ def sparse_attention(
             f"padding came as a tensor of shape {tuple(attention_mask.shape)}; "
             "pass attention_mask [batch, n], ones and then zeros in each row"
         )
+    shares = None if cu_seq_lens_q is None else _shares(cu_seq_lens_q, attention_mask, kwargs)
+    longest = query.shape[2] if shares is None else int(shares.max())
 
     def attend(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor | None, length: int) -> Attended:
         under = plan.arguments(module, sliding_window, length)
-        inputs = checked_inputs(query, key, value, under, lengths, dropout, scaling)
+        inputs = checked_inputs(query, key, value, under, lengths, dropout, scaling, shares is not None)
         output = attend_checked(inputs, plan.backend if plan.gate is None else "auto")
         weights = attention_weights(inputs) if kwargs.get("output_attentions") else None  # these are never dropped out
         return output, weights
 
     pattern = plan.pattern if plan.gate is None else None
-    if pattern is not None and follows(pattern, query.shape[2]):
-        output, weights = attend_by_length(attend, pattern, query, key, value, attention_mask)
+    if pattern is not None and follows(pattern, longest):
+        if shares is None:
+            output, weights = attend_by_length(attend, pattern, query, key, value, attention_mask)
+        else:
+            output, weights = attend_packed_by_length(attend, pattern, query, key, value, shares)
     else:
-        output, weights = attend(query, key, value, attention_mask, query.shape[2])
+        output, weights = attend(query, key, value, attention_mask if shares is None else shares, longest)
     return output.transpose(1, 2), weights
+
+
+def _shares(bounds: Tensor, padding: Tensor | None, kwargs: dict[str, Any]) -> Tensor:
+    """Tokens of each example of a packed row."""
+    if padding is not None or bounds.ndim != 1 or len(bounds) < 2:
+        raise ModelError(
+            f"cu_seq_lens_q has shape {tuple(bounds.shape)}, with {'no padding' if padding is None else 'padding'}; "
+            "a packed row has none, and bounds [examples + 1] that begin at 0"
+        )
+    if kwargs.get("output_attentions"):
+        raise ModelError("attention weights of a packed row were asked for; pass padded rows to get them")
+    return bounds.diff().long()

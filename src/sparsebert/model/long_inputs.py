@@ -5,6 +5,7 @@ A row's pattern depends on the row alone, never on what it is batched with. At d
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import groupby
 
 import torch
 from torch import Tensor
@@ -64,6 +65,19 @@ def attend_by_length(
             weights = query.new_zeros(batch, query.shape[1], n, n) if weights is None else weights
             weights = weights.index_put((rows,), _padded(_padded(weighed, n).mT, n).mT)
     return output, weights
+
+
+def attend_packed_by_length(
+    attend: Attend, pattern: Pattern, query: Tensor, key: Tensor, value: Tensor, lengths: Tensor
+) -> Attended:
+    """The same for a packed row: neighbours under one pattern are a packed row by themselves, and a view."""
+    made, first = [], 0
+    for reach, alike in groupby(lengths.tolist(), lambda length: _reach(pattern, length)):
+        own = list(alike)
+        query_part, key_part, value_part = (tensor[:, :, first : first + sum(own)] for tensor in (query, key, value))
+        made.append(attend(query_part, key_part, value_part, torch.tensor(own), reach)[0].transpose(1, 2))
+        first += sum(own)
+    return torch.cat(made, 1).transpose(1, 2), None
 
 
 def _padded(tensor: Tensor, n: int) -> Tensor:

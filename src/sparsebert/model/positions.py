@@ -1,8 +1,10 @@
 """BERT's table of positions has 512 rows: inputs beyond it raise, and it can be extended."""
 
+import inspect
 from typing import Any, Literal
 
 import torch
+from jaxtyping import Int
 from torch import Tensor, nn
 
 from sparsebert.errors import ModelError
@@ -58,15 +60,34 @@ def guard_positions(model: Any) -> list[Any]:
     return [] if embeddings is None else [embeddings.register_forward_pre_hook(_check_length, with_kwargs=True)]
 
 
+def packed_positions(
+    model: Any, ids: Int[Tensor, " tokens"], lengths: Int[Tensor, " examples"]
+) -> Int[Tensor, " tokens"]:
+    """The position of every token of a packed row, as the family counts them, anew for each example."""
+    embeddings = _embeddings(model)
+    reserved = 0 if embeddings is None else _reserved_rows(embeddings)
+    # RoBERTa counts tokens that are none of padding, to which it gives the last reserved row, wherever they stand.
+    counted = ids != reserved - 1 if reserved else torch.ones_like(ids, dtype=torch.bool)
+    total = counted.cumsum(0)
+    before = torch.nn.functional.pad(total, (1, 0))[lengths.cumsum(0) - lengths]
+    return (total - before.repeat_interleave(lengths)) * counted + reserved - 1
+
+
 def _check_length(embeddings: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     given = [*args, kwargs.get("input_ids"), kwargs.get("inputs_embeds")]
     found = next((value for value in given if isinstance(value, Tensor)), None)
     room = int(embeddings.position_embeddings.num_embeddings) - _reserved_rows(embeddings)
-    if found is not None and found.shape[1] > room:
+    if found is not None and found.shape[1] > room and not _has_positions(embeddings, args, kwargs):
         raise ModelError(
             f"the input has {found.shape[1]} tokens but the model has {room} positions; "
             f"call extend_positions(model, {found.shape[1]}) first, or shorten the input"
         )
+
+
+def _has_positions(embeddings: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the caller says where each token stands, as for a packed row, and all of these are in the table."""
+    given = inspect.signature(embeddings.forward).bind(*args, **kwargs).arguments.get("position_ids")
+    return isinstance(given, Tensor) and int(given.max()) < int(embeddings.position_embeddings.num_embeddings)
 
 
 def _embeddings(model: Any) -> Any:

@@ -1,6 +1,6 @@
 """Whether a model's attention may be replaced by ours: it must say so, and a few tokens must come out the same."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -36,8 +36,8 @@ def require_same(before: list[torch.Tensor], after: list[torch.Tensor]) -> None:
 
 
 @torch.no_grad()
-def probe(model: Any) -> list[torch.Tensor]:
-    """Hidden states of the real tokens of two short inputs, one of them padded.
+def probe(model: Any, packed: Callable[..., dict[str, Any]] | None = None) -> list[torch.Tensor]:
+    """Hidden states of the real tokens of two short inputs, one of them padded; or as `packed` hands them over.
 
     In float32 whatever the model's own type: in bfloat16 the difference that counts would drown in rounding.
     """
@@ -47,11 +47,15 @@ def probe(model: Any) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(min(5, vocab_size - 1), min(1000, vocab_size), (2, PROBE_TOKENS), generator=generator)
     tokens = tokens.to(next(base.parameters()).device)
-    real = torch.ones_like(tokens)
-    real[1, PROBE_TOKENS - 2 :] = 0
+    lengths = torch.tensor([PROBE_TOKENS, PROBE_TOKENS - 2], device=tokens.device)
+    real = torch.arange(PROBE_TOKENS, device=tokens.device) < lengths[:, None]
+    if packed is None:
+        inputs = {"input_ids": tokens, "attention_mask": real.long()}
+    else:
+        inputs = packed(model, tokens[real], lengths)
     with _evaluating(base):
-        states = functional_call(base, single, kwargs={"input_ids": tokens, "attention_mask": real})[0]
-    return [states[0], states[1, : PROBE_TOKENS - 2]]
+        states = functional_call(base, single, kwargs=inputs)[0]
+    return list(states[real].split(lengths.tolist()) if packed is None else states[0].split(lengths.tolist()))
 
 
 @contextmanager

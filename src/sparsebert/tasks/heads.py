@@ -1,7 +1,7 @@
 """What a task's head gives for a batch, and the loss of each item: one function for each, whatever the task."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,18 +17,19 @@ from sparsebert.tasks.table import Kind
 
 def run_head(model: Any, kind: Kind, batch: Batch, each: int = 1) -> Float[Tensor, "items ..."]:
     """Scores: [items, labels], [items, choices], [items] of a regression, or [items, n, 2] of spans."""
-    return _scores(kind, _run(model, kind, batch, each))
+    return scores_of(kind, _run(model, kind, batch, each))
 
 
 def run_head_and_layers(model: Any, kind: Kind, batch: Batch, each: int = 1) -> tuple[Tensor, Sequence[Tensor]]:
     """The scores, and the states after the embeddings and after each layer; of the last one what the head reads."""
     found = _run(model, kind, batch, each, output_hidden_states=True)
-    return _scores(kind, found), found.hidden_states
+    return scores_of(kind, found), found.hidden_states
 
 
 def _run(model: Any, kind: Kind, batch: Batch, each: int, **asked: bool) -> Any:
     shape = (-1, each, batch.input_ids.shape[1]) if kind == "choice" else batch.input_ids.shape
-    with contextlib.nullcontext() if kind == "span" or not reads_first_token(model) else _first_token_only(model):
+    first = first_token_only(model, lambda states: states[:, :1])
+    with contextlib.nullcontext() if kind == "span" or not reads_first_token(model) else first:
         return model(
             input_ids=batch.input_ids.view(shape),
             attention_mask=batch.padding().view(shape),
@@ -37,7 +38,7 @@ def _run(model: Any, kind: Kind, batch: Batch, each: int, **asked: bool) -> Any:
         )
 
 
-def _scores(kind: Kind, found: Any) -> Float[Tensor, "items ..."]:
+def scores_of(kind: Kind, found: Any) -> Float[Tensor, "items ..."]:
     if kind == "span":
         return torch.stack([found.start_logits, found.end_logits], dim=-1)
     logits: Tensor = found.logits
@@ -45,18 +46,18 @@ def _scores(kind: Kind, found: Any) -> Float[Tensor, "items ..."]:
 
 
 @contextlib.contextmanager
-def _first_token_only(model: Any) -> Iterator[None]:
+def first_token_only(model: Any, first: Callable[[Tensor], Tensor]) -> Iterator[None]:
     """Let the last layer go on with [CLS] alone once it has attended: its head reads no other token.
 
     Three quarters of the last layer's arithmetic is then done for one token instead of all, to the same result. A
-    family whose layers are not made like BERT's does without.
+    family whose layers are not made like BERT's does without, and so do int8 layers.
     """
     layers = getattr(getattr(model.base_model, "encoder", None), "layer", None)
     last = getattr(getattr(layers[-1], "attention", None), "output", None) if layers is not None else None
     if last is None:
         yield
         return
-    hook = last.register_forward_pre_hook(lambda _, states: tuple(state[:, :1] for state in states))
+    hook = last.register_forward_pre_hook(lambda _, states: tuple(first(state) for state in states))
     try:
         yield
     finally:

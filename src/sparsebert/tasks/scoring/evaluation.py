@@ -7,32 +7,44 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from sparsebert.embeddings.batching import batches_by_length
 from sparsebert.tasks.encoding.batch_order import by_length
 from sparsebert.tasks.encoding.encoded_rows import Items
 from sparsebert.tasks.files.rows import QuestionRow
 from sparsebert.tasks.heads import run_head
+from sparsebert.tasks.packed_heads import run_head_packed
 from sparsebert.tasks.scoring.metrics import scores
 from sparsebert.tasks.scoring.spans import SpanPrediction, predict_spans
 from sparsebert.tasks.scoring.squad_metrics import best_threshold, exact_match, f1, squad_scores
 from sparsebert.tasks.table import SCORE_RANGE, Task
 
-EVALUATION_TOKENS = 4096  # padded tokens of a batch
+EVALUATION_TOKENS = 4096  # of a batch, padding too
 
 
 @torch.no_grad()
-def item_scores(model: Any, task: Task, items: Items, batch_size: int | None = None) -> list[Float[np.ndarray, "..."]]:
-    """The head's scores for each item, in the items' order; padding is cut off span scores."""
+def item_scores(
+    model: Any, task: Task, items: Items, batch_size: int | None = None, *, packed: bool = False
+) -> list[Float[np.ndarray, "..."]]:
+    """The head's scores for each item, in the items' order; padding is cut off span scores.
+
+    packed: batches have no padding, for a model that takes them so.
+    """
     was_training = model.training
     model.eval()
     device = next(model.parameters()).device
     longest = int(items.lengths.max()) * items.each
     size = batch_size or max(1, EVALUATION_TOKENS // longest)
+    by_tokens = batches_by_length(items.lengths.tolist(), EVALUATION_TOKENS, packed=True)
     found: list[Any] = [None] * len(items)
-    for indices in by_length(items.lengths, size):
+    for indices in map(np.array, by_tokens) if packed else by_length(items.lengths, size):
         batch = items.batch(indices).to(device)
-        rows = run_head(model, task.kind, batch, items.each).float().cpu().numpy()
+        if packed:
+            rows = run_head_packed(model, task.kind, batch)
+        else:
+            rows = list(run_head(model, task.kind, batch, items.each))
         for index, row in zip(indices, rows, strict=True):
-            found[index] = row[: items.lengths[index]] if task.kind == "span" else row
+            given = row.float().cpu().numpy()
+            found[index] = given[: items.lengths[index]] if task.kind == "span" else given
     model.train(was_training)
     return found
 
@@ -48,9 +60,9 @@ def predicted_spans(items: Items, found: Sequence[Float[np.ndarray, "n 2"]]) -> 
     return predict_spans(_questions(items), items.windows, found)
 
 
-def evaluate_items(model: Any, task: Task, items: Items) -> dict[str, float]:
+def evaluate_items(model: Any, task: Task, items: Items, *, packed: bool = False) -> dict[str, float]:
     """The task's metrics, in points; of SQuAD v2.0 also the thresholds that serve best."""
-    found = item_scores(model, task, items)
+    found = item_scores(model, task, items, packed=packed)
     if task.kind == "span":
         return _span_metrics(task, items, predicted_spans(items, found))
     assert items.labels is not None
