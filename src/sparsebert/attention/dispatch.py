@@ -21,7 +21,7 @@ from sparsebert.attention.inputs import (
 from sparsebert.attention.packed import attend_packed
 from sparsebert.attention.reference import attend_reference
 from sparsebert.attention.sdpa import attend_sdpa
-from sparsebert.attention.sparse import attend_sparse, supports
+from sparsebert.attention.sparse import attend_sparse, supports, takes_gate
 from sparsebert.attention.sparse_crossover import crossover
 from sparsebert.attention.sparse_library import is_built
 from sparsebert.attention.triton import attend_triton
@@ -103,11 +103,13 @@ def _pick(inputs: Inputs) -> tuple[str, str]:
         return "reference", "a forward-mode derivative is taken, which only the definition itself has"
     if inputs.gate is not None and is_transformed():
         return "reference", "a gate inside a transform of torch.func, which only the definition itself goes through"
+    fast = is_built() and supports(inputs.query)
+    if inputs.gate is not None and fast and takes_gate(inputs):
+        return "sparse", "a gate is learned, as a bias of every entry, with the C++ kernel that takes its gradient"
     if inputs.gate is not None:
         return "gated", "a gate is learned, which needs its gradient"
     if inputs.query.is_cuda:
         return _pick_on_gpu(inputs)
-    fast = is_built() and supports(inputs.query)
     if inputs.pattern is None:
         return "sdpa", "no pattern: everyone attends to everyone"
     if inputs.bias is not None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from sparsebert.errors import AttentionError
-from sparsebert.patterns import Pattern, full
+from sparsebert.patterns import Anchor, Pattern, full
 
 Relaxation = Literal["multiplicative", "additive", "log"]
 
@@ -71,6 +71,10 @@ class Inputs:
     def pattern_or_full(self) -> Pattern:
         """The pattern, or one that keeps everything."""
         return _everything(self.length) if self.pattern is None else self.pattern
+
+    def everything(self, positions: int) -> Pattern:
+        """A pattern of one head that keeps everything, anchored as this one is."""
+        return _everything(positions, "token" if self.anchored_to_token else "position")
 
     def drawn_seed(self) -> Int[Tensor, " 1"] | None:
         """What dropout's draws come from, drawn on the CPU: the same torch seed drops the same entries everywhere."""
@@ -142,8 +146,8 @@ def is_forward_mode(inputs: Inputs) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _everything(length: int) -> Pattern:
-    return full(length)
+def _everything(length: int, anchor: Anchor = "position") -> Pattern:
+    return full(length).anchored(anchor)
 
 
 def _check_tensors(**tensors: object) -> None:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from sparsebert.attention.gate_bias import obstacle, with_bias
 from sparsebert.attention.inputs import Inputs, is_forward_mode
 from sparsebert.attention.sparse_indices import rows_of
 from sparsebert.attention.sparse_kernel import DTYPES, SUMS
@@ -20,10 +21,13 @@ def supports(query: Tensor) -> bool:
     return query.dtype in DTYPES and query.device.type == "cpu"
 
 
+def takes_gate(inputs: Inputs) -> bool:
+    """Whether the kernel can learn this gate."""
+    return obstacle(inputs, SUMS[inputs.query.dtype]) is None
+
+
 def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
     query = inputs.query
-    if inputs.gate is not None:
-        raise AttentionError("backend 'sparse' takes no gate; use backend='gated', or a bias per kept entry")
     if query.dtype not in DTYPES:
         raise AttentionError(f"query is {query.dtype}; backend 'sparse' takes float16, bfloat16, float32 and float64")
     if query.device.type != "cpu":
@@ -32,6 +36,8 @@ def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
         raise AttentionError(
             "backend 'sparse' has no forward-mode derivative; use backend='reference', or reverse mode"
         )
+    if inputs.gate is not None:
+        inputs = with_bias(inputs, SUMS[query.dtype])
     pattern = inputs.pattern_or_full()
     starts, keys = rows_of(pattern)
     return attention(

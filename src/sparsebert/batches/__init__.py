@@ -1,6 +1,6 @@
 """Token ids -> tensors: sentence pairs, corruption, collation. Batch k can be made without the batches before it.
 
-sentence places ─> pairs ─> rows ─> plain
+sentence places ─> pairs ─> rows ─> plain ─> trimming
                               └───> corruption ─> pretraining
 """
 
@@ -9,5 +9,14 @@ from sparsebert.batches.pairs import Pair
 from sparsebert.batches.plain import PlainBatches
 from sparsebert.batches.pretraining import PretrainingBatch, PretrainingBatches
 from sparsebert.batches.rows import TextBatch
+from sparsebert.batches.trimming import like_lengths
 
-__all__ = ["Pair", "PlainBatches", "PretrainingBatch", "PretrainingBatches", "TextBatch", "max_predictions"]
+__all__ = [
+    "Pair",
+    "PlainBatches",
+    "PretrainingBatch",
+    "PretrainingBatches",
+    "TextBatch",
+    "like_lengths",
+    "max_predictions",
+]

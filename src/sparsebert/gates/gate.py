@@ -80,6 +80,7 @@ class Gate(nn.Module, ABC):
         self._noise: Tensor | None = None
         self.drawn_at = (0, 0, -1)  # seed, step, micro of the sample in use
         self._fresh = False
+        self.holds_sample = False  # forwards share the sample in use until resample() draws the next
         self._cache: dict[Any, Any] = {}
         self._scope: Scope | None = None
         if sparsity is not None:
@@ -200,7 +201,7 @@ class Gate(nn.Module, ABC):
     def before_forward(self, training: bool) -> None:
         """Called before each forward of an attached model: every training forward sees a sample of its own."""
         self.train(training)
-        if training and not self._fresh:
+        if training and not (self._fresh or self.holds_sample):
             seed, step, micro = self.drawn_at
             self.resample(seed, int(self.step), micro + 1 if step == int(self.step) else 0)
         self._fresh = False

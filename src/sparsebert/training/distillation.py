@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from sparsebert.batches import TextBatch
+from sparsebert.batches import TextBatch, like_lengths
 from sparsebert.files import write_json
 from sparsebert.model.heads import encoder_inputs, pattern_of
 from sparsebert.model.pooling import Pooling
@@ -55,10 +55,10 @@ class DistillationObjective(TextObjective[TextBatch]):
 
     def forward(self, step: int, micro: int) -> Losses:
         batch = self.source(micro).batch(step)
-        student, teacher = self.states(batch)
+        states = [self.states(part) for part in like_lengths(batch)]
         # Rows count alike, however long they are and however the batch is cut.
-        error = hidden_errors(student, teacher).mean()
-        distance = embedding_distances(student, teacher, self.pooling).mean()
+        error = torch.cat([hidden_errors(*pair) for pair in states], dim=1).mean()
+        distance = torch.cat([embedding_distances(*pair, self.pooling) for pair in states]).mean()
         parts = {"hidden_error": error.detach(), "embedding_distance": distance.detach()}
         return Losses(error + self.embedding_weight * distance, parts, int(batch.lengths.sum()))
 

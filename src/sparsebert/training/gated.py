@@ -34,6 +34,7 @@ class Gated(Wrapper):
         # In a list, where torch does not look: its weights are the inner objective's, which a checkpoint holds once.
         self._second = [] if second is None else [second]
         attach(inner.model, gate, inside=False)
+        gate.holds_sample = True  # an objective may run a step's rows in several forwards
 
     def forward(self, step: int, micro: int) -> Losses:
         self.gate.requires_grad_(step >= self.from_step and not self._second)
