@@ -26,7 +26,7 @@ class DistilledRun(TextRun):
 
     teacher: str | None = None  # a model; None: what the student's weights began as, dense
     pooling: Pooling | None = None  # of an embedding; None: as the model's folder says, or the mean
-    embedding_weight: NotNegative | None = None  # of the embeddings' distance beside the states' error; None: 4
+    embedding_weight: NotNegative | None = None  # of the embeddings' distance beside the states' error; None: 1
     full_rows: Share | None = None  # of a batch; the others are shorter, or pairs; None: a little over half
 
     def distillation(self, store: TokenStore, *, trains_weights: bool) -> DistillationObjective:

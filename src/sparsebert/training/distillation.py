@@ -22,7 +22,7 @@ from sparsebert.training.objective import Losses
 from sparsebert.training.teacher import Teacher
 from sparsebert.training.text_objective import BatchParts, BatchSource, TextObjective
 
-EMBEDDING_WEIGHT = 4.0  # of the distance between embeddings beside the error of the states, where none is given
+EMBEDDING_WEIGHT = 1.0  # of the distance between embeddings beside the error of the states, where none is given
 
 
 class DistillationObjective(TextObjective[TextBatch]):
