@@ -17,9 +17,10 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from sentence_scores import Encoder, paragraph_pairs, scored, sts_rows
+from sentence_scores import embed, encoder_of, paragraph_pairs, scored, sts_rows
 
 from sparsebert import Pattern, patterns
+from sparsebert.embeddings import Encoder
 from sparsebert.progress import for_this_terminal
 from sparsebert.runs import AdaptRun, SearchRun
 
@@ -99,11 +100,11 @@ class Lab:
     def encoder(self, condition: Condition) -> Encoder:
         pattern = self.pattern(condition)
         if not condition.adapted:
-            return Encoder("minilm", pattern)
+            return encoder_of("minilm", pattern)
         folder = self.out / condition.key.replace(" ", "-")
         given = {**self.common, "model": "minilm", "steps": self.asked.adapt_steps, "seed": condition.seed}
         AdaptRun.read({**given, "pattern": pattern}).make(folder, for_this_terminal(folder.name))
-        return Encoder(str(folder))
+        return encoder_of(str(folder))
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -112,7 +113,7 @@ def run(asked: argparse.Namespace) -> None:
     lab, scores = Lab(asked), asked.out / "scores.jsonl"
     done = {line["key"] for line in read(scores)}
     sets, pairs = sts_rows(asked.data), paragraph_pairs(asked.data, 1000)
-    dense = Encoder("minilm").embed([text for texts in zip(*pairs, strict=True) for text in texts])
+    dense = embed(encoder_of("minilm"), pairs)
     for condition in conditions(asked.seeds):
         if condition.key in done:
             continue

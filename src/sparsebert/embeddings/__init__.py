@@ -8,6 +8,14 @@ from sparsebert.embeddings.chunks import Chunk
 from sparsebert.embeddings.encoder import Encoder
 from sparsebert.embeddings.encoding import Encoded, encode
 from sparsebert.embeddings.output import check_out, write_embeddings
+from sparsebert.embeddings.similarity import (
+    JudgedPair,
+    SimilaritySets,
+    mean_similarity,
+    read_similarity,
+    similarity_files,
+    similarity_scores,
+)
 from sparsebert.embeddings.texts import Texts, read_texts
 
 __all__ = [
@@ -15,9 +23,15 @@ __all__ = [
     "Chunk",
     "Encoded",
     "Encoder",
+    "JudgedPair",
+    "SimilaritySets",
     "Texts",
     "check_out",
     "encode",
+    "mean_similarity",
+    "read_similarity",
     "read_texts",
+    "similarity_files",
+    "similarity_scores",
     "write_embeddings",
 ]
