@@ -47,8 +47,8 @@ def text_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def graph_of() -> Callable[..., Graph]:
     """A graph without any files: hashes are made up."""
 
-    def make(name: str, scale: str = "smoke", threads: int = 1, **sizes: Any) -> Graph:
-        chosen = find_scale(scale).changed(sizes)
+    def make(name: str, scale: str = "smoke", threads: int = 1, protocol: str = "mlm", **sizes: Any) -> Graph:
+        chosen = find_scale(scale, protocol).changed(sizes)
         names = names_in(name)
         shape = {"num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128}
         tasks = {task: f"hash of {task}" for task in tasks_of(names, chosen)}
@@ -70,6 +70,24 @@ def small_study(tmp_path_factory: pytest.TempPathFactory, text_file: Path) -> Pa
     with planned(small_config(folder / "out", folder / "text")) as plan:
         run_study(plan, Lines("small study"))
     return folder / "out"
+
+
+@pytest.fixture(scope="session")
+def distilled_study(tmp_path_factory: pytest.TempPathFactory, text_file: Path) -> Path:
+    """The smoke study of the protocol distill, whole, on the small text."""
+    from sparsebert.progress import Lines
+    from sparsebert.studies.study import planned, run_study
+    from sparsebert.text import prepare_corpus
+
+    folder = tmp_path_factory.mktemp("distilled")
+    prepare_corpus([str(text_file)], folder / "text", model="scratch:tiny", train_vocab=150, held_out=0.2, workers=1)
+    with planned(distilled_config(folder / "out", folder / "text")) as plan:
+        run_study(plan, Lines("distilled study"))
+    return folder / "out"
+
+
+def distilled_config(out: Path, corpus: Path, **changes: Any) -> "StudyConfig":
+    return small_config(out, corpus, **{"protocol": "distill", "sizes": {}, **changes})
 
 
 def small_config(out: Path, corpus: Path, **changes: Any) -> "StudyConfig":

@@ -18,6 +18,10 @@ def study(
     scale: Annotated[
         str, typer.Option(help="smoke (minutes, not evidence), laptop (CPU hours), paper (the paper's sizes).")
     ] = "smoke",
+    protocol: Annotated[
+        str,
+        typer.Option(help="mlm (the paper's), or distill: from the published model, with the dense one as teacher."),
+    ] = "mlm",
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
     address: Annotated[
         str | None, typer.Option(help="Of a Ray cluster, or auto.", show_default="a local cluster")
@@ -26,6 +30,10 @@ def study(
     corpus: Annotated[Path | None, typer.Option(help=options.PREPARED, show_default="built-in text")] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder that holds the official task folders.", show_default="built-in tasks")
+    ] = None,
+    sts: Annotated[
+        Path | None,
+        typer.Option(help="distill: folder of STS sets (STS12.tsv ...) to score embeddings on.", show_default="STS-B"),
     ] = None,
     finished: Annotated[
         Path | None, typer.Option(help="Finished runs to take over: another study folder, or what --record wrote.")
@@ -60,6 +68,8 @@ def study(
     sparsebert study patterns --scale laptop --corpus CORPUS --data DIR --out lab --dry-run
 
     sparsebert study all --scale laptop --corpus CORPUS --data DIR --out lab --record kept.jsonl.zst
+
+    sparsebert study all --scale laptop --protocol distill --corpus CORPUS --data DIR --sts DIR/sts --out lab2
 
     sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
     """
@@ -117,7 +127,7 @@ def graph_lines(plan: "StudyPlan") -> list[str]:
     lines, tasks = [], dict[str, list[str]]()
     for run in plan.graph.runs.values():
         if run.stage == "finetune":
-            mark = "" if run.id in missing else " (finished)"
+            mark = (" taught" if run.condition.taught else "") + ("" if run.id in missing else " (finished)")
             tasks.setdefault(run.depends[0], []).append(f"{run.condition.task}{mark}")
     for run in plan.graph.runs.values():
         if run.stage == "finetune":
@@ -149,7 +159,9 @@ def cost_lines(plan: "StudyPlan") -> list[str]:
     counts = Counter(run.stage for run in plan.missing)
     stages = ", ".join(f"{count} {stage}" for stage, count in counts.items()) or "none"
     total = len(plan.graph.runs)
-    title = f"study {plan.name}, scale {plan.graph.scale.name}"
+    scale = plan.graph.scale
+    of = f", protocol {scale.protocol}" if scale.is_distilled else ""
+    title = f"study {plan.name}, scale {scale.name}{of}"
     lines = [f"{title}: {total} runs, {total - cost.runs} finished; to make: {stages}"]
     rate = plan.estimator.flops_per_second
     lines.append(

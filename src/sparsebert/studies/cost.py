@@ -14,10 +14,13 @@ from sparsebert.studies.runs import Run
 from sparsebert.studies.scales import OFFICIAL
 from sparsebert.studies.sources import Sources
 from sparsebert.training.operations import flops_per_token, product_speed
+from sparsebert.training.starting_points import shape_of
 
 # Of what matrix products sustain, the share to expect of training; benchmarks/study_cost.py measures 0.67.
 EFFICIENCY = 0.6
 _EVALUATION = 1 / 3  # a forward pass, of the three that a training step costs
+_TAUGHT = 1 + _EVALUATION  # a teacher reads every row, too
+_STS_TOKENS = 6e4, 3.2e5  # of STS-B's dev rows, and of STS12 to STS15 beside them
 _SECONDS_A_RUN = 0.4  # loading, saving and checkpoints of the smallest model
 _SECONDS_A_PARAMETER = 2e-7  # the same for each parameter of a larger one
 
@@ -53,12 +56,29 @@ class Estimator:
             rows = train * float(settings["num_epochs"]) + dev * _EVALUATION
             sequences = 4 if settings["task"] == "swag" else 1
             tokens = min(float(settings["length"]), mean or math.inf)
-            return rows * sequences * tokens * flops_per_token(shape, 0, int(tokens))
+            taught = _TAUGHT if "teacher" in run.config else 1
+            return taught * rows * sequences * tokens * flops_per_token(shape, 0, int(tokens))
         config = run.config
+        if "model" in config:
+            shape = shape_of(config["model"])
+        if "objective" in config:
+            return self._distilled_flops(run)
         tokens = float(config["batch_size"]) * float(config["length"])
         looks = 2 if run.stage in ("base", "adapt") else 1  # at the held-out batches; these also look before they start
         steps = float(config["steps"]) + looks * float(config["num_held_out"]) * _EVALUATION
         return steps * tokens * flops_per_token(shape, words, int(config["length"]))
+
+    def _distilled_flops(self, run: Run) -> float:
+        """Without a head for words; a teacher reads along, and the embeddings of adapted weights are scored."""
+        config, shape = run.config, self.sources.shape
+        length = int(config["length"])
+        looks = 2 if run.stage == "adapt" else 1
+        steps = float(config["steps"]) + looks * float(config["num_held_out"]) * _EVALUATION
+        flops = _TAUGHT * steps * float(config["batch_size"]) * length * flops_per_token(shape, 0, length)
+        if run.stage != "adapt":
+            return flops
+        scored = _STS_TOKENS[0] + (_STS_TOKENS[1] if self.sources.sts is not None else 0)
+        return flops + _EVALUATION * scored * flops_per_token(shape, 0, 20)
 
     def seconds(self, run: Run) -> float:
         if run.stage == "prune":

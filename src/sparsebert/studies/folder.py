@@ -18,7 +18,7 @@ from sparsebert.studies.runs import RESULT, Run
 
 VERSION = 1
 _STUDY = "study.json"
-_HELD = ("scale", "model", "model_sha256", "corpus_sha256", "threads")
+_HELD = ("scale", "protocol", "model", "model_sha256", "corpus_sha256", "sts_sha256", "threads")
 _HEAVY = ("model", "checkpoints", "data", ".lock", RESULT)
 
 
@@ -72,13 +72,19 @@ def record_study(records: Path, description: dict[str, Any]) -> None:
 
 
 def _refuse_another(found: Any, description: dict[str, Any], path: Path) -> None:
-    before, now = ({"scale": one["scale"], **one["base"]} for one in (found, description))
+    before, now = (_held(one) for one in (found, description))
     for name in _HELD:
-        if before.get(name) != now[name]:
+        if before.get(name) != now.get(name):
             raise ConfigError(
-                f"{name} is {before.get(name)!r} in {path} but {now[name]!r} now; give the same to go on with that "
+                f"{name} is {before.get(name)!r} in {path} but {now.get(name)!r} now; give the same to go on with that "
                 "study, or use another --out and --record"
             )
+
+
+def _held(described: Any) -> dict[str, Any]:
+    base = described["base"]
+    # Studies of before there was a second protocol say nothing of theirs.
+    return {"scale": described["scale"], "protocol": base["sizes"].get("protocol", "mlm"), **base}
 
 
 def take_finished(runs: Iterable[Run], paths: StudyPaths) -> int:
@@ -121,7 +127,8 @@ def runs_to_make(graph: Graph, paths: StudyPaths) -> list[Run]:
 
 def _files_needed(run: Run, dependency: str) -> set[str]:
     """What a run reads of one it depends on."""
-    names = {"model/model.safetensors"} if run.config.get("start") == dependency else set()
+    is_read = dependency in (run.config.get("start"), run.config.get("teacher"))
+    names = {"model/model.safetensors"} if is_read else set()
     pattern = run.config.get("pattern") or {}
     if pattern.get("run") == dependency:
         names.add("pattern.safetensors" if pattern["diagonal"] == "learned" else "gate.safetensors")
@@ -144,9 +151,10 @@ def tidy(run: Run, folder: Path) -> None:
     """Remove what no one needs of a finished run: its checkpoints, and weights that nothing starts from.
 
     Those are the weights of a task that is scored, and of a search or importance run that itself started from the base:
-    what was found there is tried on the base again.
+    what was found there is tried on the base again. A search by distillation is one of them, for it trains no weights.
     """
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    is_from_base = run.config.get("start") is not None
-    if run.stage == "finetune" or (run.stage in ("search", "importance") and is_from_base):
+    is_from_base = run.config.get("start") is not None or "objective" in run.config or "model" in run.config
+    is_score = run.stage == "finetune" and not run.config.get("keeps_model")
+    if is_score or (run.stage in ("search", "importance") and is_from_base):
         shutil.rmtree(folder / "model", ignore_errors=True)

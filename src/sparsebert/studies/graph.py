@@ -3,6 +3,9 @@
     base -> importance -> prune  \\
          -> search  -----------> adapt -> finetune
          -> (a stated pattern) -/
+
+Under the protocol distill the published model stands where the base run does, searches and adaptation have it as their
+teacher, and a task's dense model may be the teacher of a fine-tuning run.
 """
 
 from collections.abc import Iterable
@@ -13,7 +16,7 @@ from sparsebert.gates import Settings, Soft, Structured, preset
 from sparsebert.runs.text import TextSizes
 from sparsebert.settings import declared
 from sparsebert.studies.addresses import addressed
-from sparsebert.studies.runs import Condition, Hashes, Run, Stage
+from sparsebert.studies.runs import PUBLISHED, Condition, Hashes, Run, Stage
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
 from sparsebert.tasks.config import FinetuneConfig
@@ -41,14 +44,27 @@ class Graph:
 
     def importance(self, method: str, seed: int) -> Run:
         """P learned beside the weights (soft), or the attention maps of as many plain steps (attention)."""
-        gate = {"gate": addressed(Soft(length=3, heads=1).settings, Settings())} if method == "soft" else {}
-        condition = Condition("importance", method=method, seed=seed)
-        return self._trained("importance", condition, self._start(), self.scale.importance_steps, method=method, **gate)
+        scale, condition = self.scale, Condition("importance", method=method, seed=seed)
+        chosen = {"method": method, **(_soft() if method == "soft" else {})}
+        if scale.scratch is None:
+            return self._trained("importance", condition, self._start(), scale.importance_steps, **chosen)
+        chosen |= {"model": scale.scratch, "learning_rate": scale.scratch_rate}
+        return self._trained("importance", condition, None, scale.scratch_steps, **chosen)
+
+    def to_prune_by(self, seed: int) -> Run:
+        """P of the study's own model. No teacher leads to a P: the dense model's states ask for all of it alike."""
+        scale = self.scale
+        if scale.scratch is None:
+            return self.importance("soft", seed)
+        head_start = {} if scale.head_start is None else {"head_start": scale.head_start}
+        condition = Condition("to-prune-by", method="soft", seed=seed)
+        chosen = {"method": "soft", **_soft(), **head_start}
+        return self._trained("importance", condition, self._start(), scale.importance_steps, **chosen)
 
     def search(self, kind: str, seed: int, *, penalty: float | None = None, sparsity: float | None = None) -> Run:
         """A gate learned beside the weights, under a penalty or towards a sparsity."""
         scale = self.scale
-        name = "paper" if scale.name == "paper" else "default"
+        name = "paper" if scale.name == "paper" else "distilled" if scale.is_distilled else "default"
         if kind == "structured":  # refuses now, not in the middle of the study, what its border leaves no room for
             Structured(scale.length, 1, sparsity=sparsity, settings=name)
         return self._trained(
@@ -63,11 +79,12 @@ class Graph:
             preset=name,
             # The settings behind the preset's name are part of what determines the run.
             gate=addressed(preset(name), Settings()),
+            **self._objective(),
         )
 
     def prune(self, method: str, sparsity: float, seed: int) -> Run:
         """A pattern from P by its least important entries, or at random."""
-        depends = [self.importance("soft", seed).id] if method == "p" else []
+        depends = [self.to_prune_by(seed).id] if method == "p" else []
         config = {"method": method, "sparsity": sparsity, "length": self.scale.length, "heads": self.sources.heads}
         condition = Condition("pruned", method=method, sparsity_target=sparsity, seed=seed)
         return self._add("prune", condition, config, depends, {})
@@ -76,7 +93,11 @@ class Graph:
         """Pre-training under a pattern that words describe; None: dense."""
         if self.scale.pretraining == "whole" and pattern is None and condition.seed == 0:
             return self.base()
-        return self._trained("adapt", condition, self._start(), self.scale.adapt_steps, pattern=pattern)
+        return self._adapted(condition, self._start(), self.scale.adapt_steps, pattern=pattern)
+
+    def published(self, seed: int) -> Run:
+        """The published model, measured as it is."""
+        return self._adapted(replace(PUBLISHED, seed=seed), self._start(), 0, pattern=None)
 
     def adapt_found(self, found: Run, diagonal: str, condition: Condition) -> Run:
         """Pre-training under the pattern of a search or of pruning; diagonal: learned, keep or drop."""
@@ -85,33 +106,59 @@ class Graph:
             steps = self.scale.settle_steps
             start = found if found.stage == "search" else self.importance("soft", found.seed)
         pattern = {"run": found.id, "diagonal": diagonal}
-        return self._trained("adapt", condition, start, steps, found, pattern=pattern)
+        return self._adapted(condition, start, steps, found, pattern=pattern)
 
-    def finetune(self, adapted: Run, task: str) -> Run:
-        """A task trained and scored from the weights of an adapted run, under its pattern."""
+    def finetune(self, adapted: Run, task: str, *, taught: bool = False) -> Run:
+        """A task trained and scored from the weights of an adapted run, under its pattern.
+
+        taught: with the published model as its teacher, fine-tuned with the same seed.
+        """
         scale = self.scale
-        chosen = {**scale.finetune, **(scale.squad if task in _SQUAD else {})}
+        chosen = {**scale.finetune, **(scale.squad if task in _SQUAD else {}), **scale.task_settings.get(task, {})}
         # A stated pattern is built anew at the task's length; a found one comes with the model.
         pattern = adapted.config.get("pattern")
-        config = {
+        config: dict[str, Any] = {
             "settings": _tuning(task, chosen),
             "loop": _loop(precision=scale.precision),
             "pattern": pattern if pattern is not None and "run" not in pattern else None,
             "start": adapted.id,
         }
-        condition = replace(adapted.condition, task=task)
-        return self._add("finetune", condition, config, [adapted.id], {"task": self.sources.task_sha256[task]})
+        depends = [adapted.id]
+        if taught:
+            teacher = self.finetune(self.published(adapted.seed), task)
+            config["teacher"], depends = teacher.id, [adapted.id, teacher.id]
+        elif adapted.condition.row == PUBLISHED:
+            config["keeps_model"] = True  # it may be a teacher
+        condition = replace(adapted.condition, task=task, taught=taught)
+        return self._add("finetune", condition, config, depends, {"task": self.sources.task_sha256[task]})
 
     # Parts of the above
 
     def _start(self) -> Run | None:
         """Whose weights a run starts from; None: the study's model itself."""
+        if self.scale.is_distilled:
+            return self.base() if self.scale.model.startswith("scratch:") else None
         return self.base() if self.scale.pretraining == "continued" else None
 
+    def _objective(self) -> dict[str, Any]:
+        return {"objective": "distill"} if self.scale.is_distilled else {}
+
+    def _adapted(self, condition: Condition, start: Run | None, steps: int, *others: Run, **chosen: Any) -> Run:
+        """Under distill its embeddings are scored at the end."""
+        scored = {"sts": self.sources.sts_sha256} if self.scale.is_distilled else {}
+        return self._trained("adapt", condition, start, steps, *others, data=scored, **chosen, **self._objective())
+
     def _trained(
-        self, stage: Stage, condition: Condition, start: Run | None, steps: int, *others: Run, **chosen: Any
+        self,
+        stage: Stage,
+        condition: Condition,
+        start: Run | None,
+        steps: int,
+        *others: Run,
+        data: Hashes | None = None,
+        **chosen: Any,
     ) -> Run:
-        """A run on text; others: runs it reads besides the one it starts from."""
+        """A run on text; others: runs it reads besides the one it starts from. data: files beside model and corpus."""
         scale = self.scale
         config = {
             "steps": steps,
@@ -124,8 +171,8 @@ class Graph:
             **chosen,
         }
         depends = dict.fromkeys(one.id for one in (start, *others) if one is not None)
-        data = {"model": self.sources.model_sha256, "corpus": self.sources.corpus_sha256}
-        return self._add(stage, condition, config, depends, data)
+        read = {"model": self.sources.model_sha256, "corpus": self.sources.corpus_sha256, **(data or {})}
+        return self._add(stage, condition, config, depends, read)
 
     def _add(
         self, stage: Stage, condition: Condition, config: dict[str, Any], depends: Iterable[str], data: Hashes
@@ -136,6 +183,10 @@ class Graph:
         if self.study not in using:
             using.append(self.study)
         return known
+
+
+def _soft() -> dict[str, Any]:
+    return {"gate": addressed(Soft(length=3, heads=1).settings, Settings())}
 
 
 def _loop(**chosen: Any) -> dict[str, Any]:

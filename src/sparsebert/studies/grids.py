@@ -11,6 +11,8 @@ from sparsebert.studies.runs import DENSE, KINDS, NO_DIAGONAL, RANDOM_DROP, Cond
 from sparsebert.studies.scales import Scale
 from sparsebert.studies.sources import Sources
 
+# Whose conditions are fine-tuned with a teacher too, where the scale asks for it.
+_TAUGHT = ("diagonal", "patterns")
 HANDMADE = ("strided", "fixed", "longformer", "log_sparse", "big_bird", "star")
 
 
@@ -25,6 +27,7 @@ def diagonal(graph: Graph) -> None:
     """The GLUE, SWAG and SQuAD tables: dense, as many entries dropped at random, and no diagonal."""
     for seed in _seeds(graph):
         adapted = [
+            *([graph.published(seed)] if graph.scale.is_distilled else []),
             graph.adapt_stated(None, replace(DENSE, seed=seed)),
             graph.adapt_stated(_stated("full", diagonal=False), replace(NO_DIAGONAL, seed=seed)),
         ]
@@ -57,6 +60,7 @@ def patterns(graph: Graph) -> None:
             for name in HANDMADE if scale.own_sparsities else ():
                 run = _searched(graph, kind, _own_sparsity(graph, name), seed)
                 scored += [run] if name in scale.task_own else []
+            scored += [_searched(graph, kind, sparsity, seed) for sparsity in scale.more_sparsities]
         _score(graph, scored)
 
 
@@ -180,8 +184,19 @@ def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:
 
 
 def _score(graph: Graph, adapted: list[Run]) -> None:
-    fewer = graph.scale.few_seeds.get(graph.study, {})
+    scale, taught = graph.scale, graph.study in _TAUGHT
+    fewer = scale.few_seeds.get(graph.study, {})
     for run in adapted:
-        for task in graph.scale.tasks[graph.study]:
-            if run.condition.seed in _seeds(graph)[: fewer.get(task, graph.scale.task_seeds)]:
+        for task in scale.tasks[graph.study]:
+            if not _is_scored(scale, run.condition, task):
+                continue
+            if run.condition.seed in _seeds(graph)[: fewer.get(task, scale.task_seeds)]:
                 graph.finetune(run, task)
+            if taught and run.condition.seed in _seeds(graph)[: scale.taught_seeds.get(task, 0)]:
+                graph.finetune(run, task, taught=True)
+
+
+def _is_scored(scale: Scale, condition: Condition, task: str) -> bool:
+    if condition.draw is not None and scale.task_drops is not None and condition.draw >= scale.task_drops:
+        return False
+    return task not in scale.task_rows or condition.label("adapt") in scale.task_rows[task]

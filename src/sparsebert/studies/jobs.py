@@ -16,6 +16,7 @@ class StudyPaths:
     corpus: Path | None
     data: Path | None
     finished: Path | None = None  # finished runs to take over: another study folder, or records
+    sts: Path | None = None  # folder of STS sets
 
     def folder(self, run_id: str) -> Path:
         return self.out / "runs" / run_id

@@ -14,18 +14,21 @@ from typing import Any
 import torch
 
 from sparsebert import gates
+from sparsebert.embeddings import Encoder, mean_similarity, read_similarity, similarity_scores
 from sparsebert.errors import ConfigError
 from sparsebert.files import read_json, synced_together, write_json
 from sparsebert.importance.saved import write_summary
 from sparsebert.patterns import Pattern
 from sparsebert.progress import Watcher
-from sparsebert.runs import FinetuneRun, ImportanceRun, Prepared, PretrainRun, PruneRun, SearchRun
+from sparsebert.runs import AdaptRun, FinetuneRun, ImportanceRun, Prepared, PretrainRun, PruneRun, SearchRun
 from sparsebert.runs.text import TextRun
 from sparsebert.studies.folder import tidy
 from sparsebert.studies.jobs import Job
 from sparsebert.studies.runs import RESULT, Run
+from sparsebert.studies.sources import sts_files
 from sparsebert.studies.stated_patterns import stated_pattern
-from sparsebert.training import fit
+from sparsebert.text import TokenStore
+from sparsebert.training import Objective, fit
 from sparsebert.training.recorded import Files, Recorded
 from sparsebert.training.starting_points import shape_of
 
@@ -54,6 +57,11 @@ def _add_seconds(job: Job, folder: Path) -> None:
 # Stages that pre-train
 
 
+def _make_adapted(job: Job, folder: Path) -> None:
+    make_it = _make_distilled if "objective" in job.run.config else _make_pretraining
+    make_it(job, folder)
+
+
 def _make_pretraining(job: Job, folder: Path) -> None:
     run = PretrainRun.read({**_on_text(job, PretrainRun), "pattern": None})
     heads = int(run.model_shape()["num_attention_heads"])
@@ -75,7 +83,51 @@ def _make_importance(job: Job, folder: Path) -> None:
 
 
 def _make_search(job: Job, folder: Path) -> None:
-    _fit(job, folder, SearchRun.read({**_on_text(job, SearchRun), "objective": "mlm"}).prepare(folder))
+    _fit(job, folder, SearchRun.read({"objective": "mlm", **_on_text(job, SearchRun)}).prepare(folder))
+
+
+def _make_distilled(job: Job, folder: Path) -> None:
+    """Weights that learn under a pattern what the dense model makes of a text; with no steps they are only measured."""
+    config = job.run.config
+    kind = _DenseRun if config["pattern"] is None else AdaptRun
+    run = kind.read({**_on_text(job, kind), "pattern": None, "steps": max(1, config["steps"])})
+    heads = int(run.model_shape()["num_attention_heads"])
+    prepared = replace(run, pattern=_pattern(job, heads)).prepare(folder)
+    with torch.no_grad():
+        before = prepared.objective.eval().evaluate(0)
+
+    def files(into: Path) -> Mapping[str, Any]:
+        return {"before": before, "sts": _similarity(job, into / "model")}
+
+    if config["steps"]:
+        _fit(job, folder, prepared, files=files)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with synced_together():
+        sparsity = prepared.objective.finish(folder)["sparsity"]
+        added = files(folder)
+        write_json(folder / "run.json", {"settings": _settings(job.run)})
+        _add_seconds(job, folder)
+    about = job.run.result_fields()
+    write_json(folder / RESULT, {**about, "metrics": before, "sparsity": sparsity, "steps": 0, **added})
+
+
+class _DenseRun(AdaptRun):
+    """As many steps without a pattern: what they alone do."""
+
+    def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
+        return self.distillation(store, trains_weights=True)
+
+
+def _similarity(job: Job, model: Path) -> dict[str, float]:
+    """The model's score on every STS set, and their mean."""
+    if job.paths.data is None:
+        raise ConfigError("this study has no task files; give --data, the folder that holds the official folders")
+    config = job.run.config
+    precision = "bf16" if config["loop"]["precision"] == "bfloat16" else "fp32"
+    sets = {name: read_similarity(path) for name, path in sts_files(job.paths.data, job.paths.sts).items()}
+    scores = similarity_scores(Encoder(model, length=int(config["length"]), precision=precision), sets)
+    return {**scores, "mean": mean_similarity(scores)}
 
 
 def _on_text(job: Job, kind: type[TextRun]) -> dict[str, Any]:
@@ -87,7 +139,7 @@ def _on_text(job: Job, kind: type[TextRun]) -> dict[str, Any]:
     known = kind.known()
     return {
         **{name: value for name, value in named.items() if name in known and value is not None},
-        "model": job.paths.model if start is None else _model(job, start),
+        "model": config.get("model", job.paths.model) if start is None else _model(job, start),
         "shape": dict(config["shape"]) if start is None else None,
         "corpus": job.paths.corpus,
         "seed": job.run.seed,
@@ -131,14 +183,15 @@ def _make_finetune(job: Job, folder: Path) -> None:
     run, stated = job.run, job.run.config["pattern"]
     if job.paths.data is None:
         raise ConfigError("this study has no task files; give --data, the folder that holds the official folders")
-    adapted, settings = _model(job, run.config["start"]), run.config["settings"]
+    adapted, settings, teacher = _model(job, run.config["start"]), run.config["settings"], run.config.get("teacher")
     heads = int(shape_of(adapted)["num_attention_heads"])
     tuning = FinetuneRun(
         data=str(job.paths.data),
         model=adapted,
         seed=run.seed,
         pattern=None if stated is None else stated_pattern(stated, int(settings["length"]), heads),
-        saves_model=False,  # once it is scored no one reads the weights
+        teacher=None if teacher is None else str(job.paths.file(teacher, "model")),
+        saves_model="keeps_model" in run.config,  # of others no one reads the weights once they are scored
         fit={**run.config["loop"], "checkpoint_every": job.checkpoint_every},
         **settings,
     )
@@ -196,6 +249,6 @@ _MAKERS = {
     "importance": _make_importance,
     "search": _make_search,
     "prune": _make_prune,
-    "adapt": _make_pretraining,
+    "adapt": _make_adapted,
     "finetune": _make_finetune,
 }

@@ -28,7 +28,7 @@ def percent(share: float) -> str:
 class Condition:
     """What a run stands for in a table or figure."""
 
-    family: str  # base, importance, dense, no-diagonal, random-drop, handmade, learned, pruned
+    family: str  # base, importance, dense, no-diagonal, random-drop, handmade, learned, pruned, published, to-prune-by
     pattern: str | None = None
     diagonal: bool = True  # False: dropped from the pattern
     kind: str | None = None  # of KINDS
@@ -38,6 +38,7 @@ class Condition:
     draw: int | None = None  # of the random-drop condition
     task: str | None = None
     seed: int = 0
+    taught: bool = False  # fine-tuned with the dense model of the task as its teacher
 
     @property
     def row(self) -> "Condition":
@@ -59,10 +60,12 @@ class Condition:
             words.append("without diagonal")
         elif self.family == "learned" and self.penalty is not None and stage in ("adapt", "finetune"):
             words.append("with diagonal" if self.diagonal else "without diagonal")
-        return " ".join([*words, *([self.task] if self.task else [])])
+        words += [self.task] if self.task else []
+        return " ".join([*words, *(["taught"] if self.taught else [])])
 
 
 DENSE = Condition("dense", "dense")
+PUBLISHED = Condition("published", "published")  # the model as it came, dense; not even adapted
 NO_DIAGONAL = Condition("no-diagonal", "no-diagonal", diagonal=False)
 RANDOM_DROP = Condition("random-drop", "random-drop")
 

@@ -1,5 +1,9 @@
-"""How large the runs of a study are: smoke (does it all work), laptop (CPU hours), paper (the paper's own sizes)."""
+"""How large the runs of a study are: smoke (does it all work), laptop (CPU hours), paper (the paper's own sizes).
 
+Under each protocol: mlm, the paper's, or distill, where a dense teacher leads. docs/studies.md says how they differ.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
@@ -13,6 +17,7 @@ from sparsebert.settings import (
     Natural,
     Positive,
     Share,
+    ShareBelowOne,
     check,
     declared,
     refuse_unknown,
@@ -20,6 +25,7 @@ from sparsebert.settings import (
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.table import find_task
 
+Protocol = Literal["mlm", "distill"]
 GLUE = ("mnli", "qqp", "qnli", "sst2", "cola", "stsb", "mrpc", "rte")
 OTHERS = ("swag", "squad1", "squad2")
 TENTHS = tuple(tenth / 10 for tenth in range(1, 10))
@@ -45,6 +51,7 @@ class Scale(TextSizes):
     """Every size of a study that is chosen, those of training on text among them."""
 
     name: Literal["smoke", "laptop", "paper"]
+    protocol: Protocol = "mlm"
     model: str  # where every run starts, directly or by way of the base run
     shape: dict[str, Any] = field(default_factory=dict)  # changes to the configuration of a model from scratch
     vocabulary: Count | None = None  # words to train on the corpus, for a model from scratch
@@ -67,13 +74,22 @@ class Scale(TextSizes):
     task_sparsities: tuple[InnerShare, ...] = TENTHS  # those of them that are fine-tuned on tasks too
     own_sparsities: bool = True  # whether patterns are also learned at the hand-made ones' own sparsities
     task_own: tuple[str, ...] = ()  # the hand-made ones at whose sparsity learned ones are fine-tuned on tasks too
+    more_sparsities: tuple[InnerShare, ...] = ()  # that patterns are learned at beside those; all are fine-tuned too
     stage_sparsities: tuple[InnerShare, ...] = (0.80, 0.85, 0.90, 0.95)
     random_drops: Count = 3  # draws of the random-drop condition
+    task_drops: Natural | None = None  # the first so many of them are fine-tuned on tasks too; None: all
+    scratch: str | None = None  # a model that importance is learned in beside its pre-training; None: the study's own
+    scratch_steps: Count = 1
+    scratch_rate: Positive = 5e-4
+    head_start: ShareBelowOne | None = None  # of the weights, before a P to prune by is learned; None: none
     seeds: Count = 1  # of everything but the base run
     study_seeds: dict[str, Count] = field(default_factory=dict)  # of single studies, where they have more or fewer
     looks: Count = 1  # how often the claims are judged, with more seeds each time; the report corrects for it
     task_seeds: Natural | None = None  # the first so many of them are fine-tuned on tasks too; None: all
     few_seeds: dict[str, dict[str, Natural]] = field(default_factory=dict)  # fewer still: by study and task
+    taught_seeds: dict[str, Natural] = field(default_factory=dict)  # so many are tuned with a teacher too: by task
+    task_rows: dict[str, Sequence[str]] = field(default_factory=dict)  # of a task: the labels of its conditions, if few
+    resamples: Count = 4_999  # of the bootstrap that judges the claims
     diagonal_tasks: tuple[str, ...] = GLUE + OTHERS
     pruning_tasks: tuple[str, ...] = GLUE
     pattern_tasks: tuple[str, ...] = GLUE
@@ -81,6 +97,7 @@ class Scale(TextSizes):
     stage_tasks: tuple[str, ...] = ("qnli", "mrpc")
     finetune: dict[str, Any] = field(default_factory=dict)  # settings of every fine-tuning run
     squad: dict[str, Any] = field(default_factory=dict)  # and those that differ for SQuAD
+    task_settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # and for single tasks
     checkpoint_every: Count = 50  # steps
 
     def changed(self, changes: dict[str, Any]) -> "Scale":
@@ -114,16 +131,20 @@ class Scale(TextSizes):
             )
         if self.pretraining == "whole" and not self.settle_steps:
             raise ConfigError("settle_steps is 0; in whole pre-training a found pattern needs at least 1")
-        for task in chain.from_iterable(self.tasks.values()):
+        for task in chain(*self.tasks.values(), self.taught_seeds, self.task_rows, self.task_settings):
             find_task(task)
-        for name in ("finetune", "squad"):
-            for setting in getattr(self, name):
+        for name, chosen in {"finetune": self.finetune, "squad": self.squad, **self.task_settings}.items():
+            for setting in chosen:
                 refuse_unknown(setting, declared(FinetuneConfig), what=f"{name} has no setting")
+
+    @property
+    def is_distilled(self) -> bool:
+        return self.protocol == "distill"
 
 
 def sizes() -> dict[str, Declared]:
     """What `--set` may change."""
-    return {name: one for name, one in declared(Scale).items() if name != "name"}
+    return {name: one for name, one in declared(Scale).items() if name not in ("name", "protocol")}
 
 
 SCALES: dict[str, Scale] = {
@@ -214,7 +235,74 @@ SCALES: dict[str, Scale] = {
 }
 
 
-def find_scale(name: str) -> Scale:
-    if name not in SCALES:
-        raise ConfigError(f"there is no scale {name!r}; expected {', '.join(SCALES)}")
-    return SCALES[name]
+_SMALL, _LARGE = ("cola", "stsb", "mrpc", "rte"), ("sst2", "qqp", "mnli", "qnli", "squad1")
+# All conditions start from the published model; at the smoke scale a base run stands for it.
+DISTILLED: dict[str, Scale] = {
+    "smoke": replace(
+        SCALES["smoke"],
+        protocol="distill",
+        scratch="scratch:tiny",
+        scratch_steps=3,
+        penalty_scale=1e-8,
+        # Fewer than under mlm, but of every kind: a test makes them all.
+        sparsities=(0.1, 0.9),
+        task_sparsities=(0.1, 0.9),
+        stage_sparsities=(0.8, 0.9),
+        penalties=(1e-4, 1e-1),
+        task_penalties=(1e-4, 1e-1),
+        more_sparsities=(0.9,),
+        task_own=("star",),
+        random_drops=2,
+        task_drops=1,
+        head_start=0.5,
+        diagonal_tasks=("cola", "rte", "squad1"),
+        pruning_tasks=("cola", "rte"),
+        pattern_tasks=("rte", "squad1"),
+        ablation_tasks=(),
+        stage_tasks=(),
+        taught_seeds={"rte": 1, "squad1": 1},
+        task_rows={"squad1": ("published", "dense", "star", "DAM_s 90%")},
+        resamples=99_999,
+    ),
+    "laptop": replace(
+        SCALES["laptop"],
+        protocol="distill",
+        base_steps=1,  # there is none
+        importance_steps=400,
+        search_steps=120,
+        adapt_steps=100,
+        scratch="scratch:mini",  # the paper, too, learns P beside weights that know nothing yet
+        scratch_steps=3000,
+        head_start=0.5,
+        # Seen: lambda 3e-8 led DAM_s to 45 % in 60 steps, 1e-6 to 98 %. A pattern a layer has six times the entries.
+        penalty_scale=5e-6,
+        precision="bfloat16",
+        study_seeds={"importance": 3},
+        looks=2,
+        resamples=99_999,
+        task_sparsities=(0.1, 0.9),
+        task_penalties=(1e-4, 1e-3, 1e-2, 1e-1),
+        more_sparsities=(0.5, 0.9),
+        task_own=("strided", "fixed", "longformer", "log_sparse", "big_bird", "star"),
+        task_drops=1,
+        task_seeds=3,
+        few_seeds={study: dict.fromkeys(_LARGE, 1) for study in ("diagonal", "patterns")},
+        taught_seeds={**dict.fromkeys(_SMALL, 1), **dict.fromkeys(_LARGE, 1)},
+        task_rows={"squad1": ("published", "dense", "no-diagonal", "star", "DAM_s 90%")},
+        diagonal_tasks=(*GLUE, "squad1"),
+        pruning_tasks=("cola", "rte"),
+        pattern_tasks=(*GLUE, "squad1"),
+        finetune={"length": 128, "learning_rate": 1e-4},
+    ),
+}
+PROTOCOLS: dict[str, dict[str, Scale]] = {"mlm": SCALES, "distill": DISTILLED}
+
+
+def find_scale(name: str, protocol: str = "mlm") -> Scale:
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"there is no protocol {protocol!r}; expected {' or '.join(PROTOCOLS)}")
+    scales = PROTOCOLS[protocol]
+    if name not in scales:
+        of = "" if protocol == "mlm" else f" of protocol {protocol}"
+        raise ConfigError(f"there is no scale {name!r}{of}; expected {', '.join(scales)}")
+    return scales[name]

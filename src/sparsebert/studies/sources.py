@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sparsebert.embeddings import similarity_files
 from sparsebert.errors import ConfigError
 from sparsebert.files import canonical_json, sha256, sha256_of_file
 from sparsebert.model.sources import model_folder
 from sparsebert.settings import Count, fits, refuse_unknown
 from sparsebert.studies.scales import Scale
 from sparsebert.tasks.builtin import write_builtin
+from sparsebert.tasks.files.reading import part_path
 from sparsebert.tasks.loading import task_hash
 from sparsebert.tasks.table import find_task
 from sparsebert.text import TokenStore, prepare_corpus
@@ -32,6 +34,8 @@ class Sources:
     model_sha256: str | None
     corpus_sha256: str | None
     task_sha256: dict[str, str | None] = field(default_factory=dict)
+    sts: Path | None = None  # folder of STS sets, beside the one among the tasks; None: that one alone
+    sts_sha256: str | None = None
 
     @property
     def heads(self) -> int:
@@ -53,11 +57,16 @@ class Sources:
             "model_sha256": self.model_sha256,
             "corpus_sha256": self.corpus_sha256,
             "tasks_sha256": self.task_sha256,
+            **({} if self.sts_sha256 is None else {"sts_sha256": self.sts_sha256}),
         }
 
 
-def find_sources(scale: Scale, tasks: list[str], out: Path, corpus: Path | None, data: Path | None) -> Sources:
+def find_sources(
+    scale: Scale, tasks: list[str], out: Path, corpus: Path | None, data: Path | None, sts: Path | None = None
+) -> Sources:
     """Use what is given; make the built-in text and tasks inside the study folder where nothing is."""
+    if sts is not None and not scale.is_distilled:
+        raise ConfigError("sts is given, but protocol mlm scores no embeddings; leave it out, or use protocol distill")
     may_make = scale.name != "paper"
     shape, model_hash = _model(scale)  # first: whatever cannot be used is refused before anything is made
     if corpus is None and may_make:
@@ -74,7 +83,21 @@ def find_sources(scale: Scale, tasks: list[str], out: Path, corpus: Path | None,
         model_sha256=model_hash,
         corpus_sha256=None if corpus is None else sha256_of_file(corpus / "manifest.json"),
         task_sha256={task: None if data is None else task_hash(find_task(task), str(data)) for task in sorted(tasks)},
+        sts=sts,
+        sts_sha256=_sts_hash(sts_files(data, sts)) if scale.is_distilled and data is not None else None,
     )
+
+
+def sts_files(data: Path, sts: Path | None) -> dict[str, Path]:
+    """The STS sets of a study by their names: the dev rows of STS-B, and those of a folder."""
+    return {
+        "STS-B dev": part_path(find_task("stsb"), data, "dev"),
+        **({} if sts is None else similarity_files(sts)),
+    }
+
+
+def _sts_hash(files: dict[str, Path]) -> str:
+    return sha256(canonical_json([[name, sha256_of_file(path)] for name, path in files.items()]).encode())
 
 
 def _builtin_corpus(scale: Scale, folder: Path) -> Path:

@@ -28,7 +28,7 @@ from sparsebert.studies.grids import Phase, make_graph, name_of, names_in, phase
 from sparsebert.studies.jobs import StudyPaths
 from sparsebert.studies.record_store import write_record
 from sparsebert.studies.runs import RESULT, Run
-from sparsebert.studies.scales import Scale, find_scale
+from sparsebert.studies.scales import Protocol, Scale, find_scale
 from sparsebert.studies.scheduler import Engine, Scheduler
 from sparsebert.studies.sources import find_sources
 
@@ -45,6 +45,8 @@ class StudyConfig:
     model: str | None = None  # None: the scale's own
     corpus: Path | None = None  # None: the built-in text
     data: Path | None = None  # None: the built-in tasks
+    protocol: Protocol = "mlm"
+    sts: Path | None = None  # STS sets that embeddings are scored on under distill, beside STS-B's dev rows
     finished: Path | None = None  # finished runs to take over: another study folder, or records
     record: Path | None = None  # the file in which finished runs are recorded
     engine: EngineName = "local"
@@ -72,7 +74,7 @@ class StudyConfig:
         return self.workers or max(1, len(os.sched_getaffinity(0)) // self.threads)
 
     def chosen_scale(self) -> Scale:
-        scale = find_scale(self.scale).changed(self.sizes)
+        scale = find_scale(self.scale, self.protocol).changed(self.sizes)
         if self.model is None or self.model == scale.model:
             return scale
         # The shape that a scale gives its own model is not for another one.
@@ -112,9 +114,10 @@ def plan_study(config: StudyConfig) -> StudyPlan:
     scale = config.chosen_scale()
     out = config.out.absolute()
     names = names_with_earlier(config.name, out)
-    sources = find_sources(scale, tasks_of(names, scale), out, _absolute(config.corpus), _absolute(config.data))
+    given = _absolute(config.corpus), _absolute(config.data), _absolute(config.sts)
+    sources = find_sources(scale, tasks_of(names, scale), out, *given)
     graph = make_graph(names, scale, sources, config.threads)
-    paths = StudyPaths(out, scale.model, sources.corpus, sources.data, _absolute(config.finished))
+    paths = StudyPaths(out, scale.model, sources.corpus, sources.data, _absolute(config.finished), sources.sts)
     chosen = estimator(graph, paths, config.flops_per_second)
     return StudyPlan(config, names, graph, paths, runs_to_make(graph, paths), chosen)
 
