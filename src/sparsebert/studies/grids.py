@@ -184,15 +184,17 @@ def _pruned(graph: Graph, method: str, sparsity: float, seed: int) -> Run:
 
 
 def _score(graph: Graph, adapted: list[Run]) -> None:
-    scale, taught = graph.scale, graph.study in _TAUGHT
-    fewer = scale.few_seeds.get(graph.study, {})
+    scale = graph.scale
     for run in adapted:
+        at_penalty = run.condition.penalty is not None
+        fewer = scale.few_seeds.get(graph.study, {}) | (scale.few_penalty_seeds if at_penalty else {})
+        taught = scale.taught_seeds if graph.study in _TAUGHT and not at_penalty else {}
         for task in scale.tasks[graph.study]:
             if not _is_scored(scale, run.condition, task):
                 continue
             if run.condition.seed in _seeds(graph)[: fewer.get(task, scale.task_seeds)]:
                 graph.finetune(run, task)
-            if taught and run.condition.seed in _seeds(graph)[: scale.taught_seeds.get(task, 0)]:
+            if run.condition.seed in _seeds(graph)[: taught.get(task, 0)]:
                 graph.finetune(run, task, taught=True)
 
 
