@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sparsebert.attention import attend as attend
     from sparsebert.embeddings import encode as encode
     from sparsebert.errors import SparseBertError as SparseBertError
+    from sparsebert.exporting import export as export
+    from sparsebert.exporting import export_embedder as export_embedder
     from sparsebert.model import SparseBertConfig as SparseBertConfig
     from sparsebert.model import SparseBertForMaskedLM as SparseBertForMaskedLM
     from sparsebert.model import SparseBertForMultipleChoice as SparseBertForMultipleChoice
@@ -39,6 +41,7 @@ _HOMES = {
     "sparsebert.attention": ["attend"],
     "sparsebert.embeddings": ["encode"],
     "sparsebert.errors": ["SparseBertError"],
+    "sparsebert.exporting": ["export", "export_embedder"],
     "sparsebert.model": [
         "SparseBertConfig",
         "SparseBertForMaskedLM",

@@ -27,6 +27,7 @@ ORDER = [
     "importance",
     "training",
     "embeddings",
+    "exporting",
     "tasks",
     "runs",
     "studies",

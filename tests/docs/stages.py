@@ -75,6 +75,7 @@ STAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "README.md": a_text,
     "docs/batches.md": a_corpus,
     "docs/embeddings.md": a_text,
+    "docs/exporting.md": dict,
     "docs/extending.md": a_study,
     "docs/installing.md": dict,
     "docs/families.md": dict,

@@ -1,7 +1,7 @@
 """attend(): attention over the entries that a pattern keeps. One operation, many backends.
 
 attend() -> checked Inputs -> reference (the oracle) | sdpa (dense) | gated (soft, learnable)
-                              | sparse (C++, CPUs) | triton, flex (GPUs)
+                              | sparse (C++, CPUs) | triton, flex (GPUs) | gather (plain operators, for exports)
 """
 
 from sparsebert.attention.dispatch import BACKENDS, Choice, attend, attend_checked, choose

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from sparsebert.attention.flex import attend_flex
 from sparsebert.attention.gated import attend_gated
+from sparsebert.attention.gather import attend_gather
 from sparsebert.attention.inputs import (
     AttentionArguments,
     GateValues,
@@ -33,6 +34,7 @@ BACKENDS: dict[str, Callable[[Inputs], Tensor]] = {
     "reference": attend_reference,
     "sdpa": attend_sdpa,
     "gated": attend_gated,
+    "gather": attend_gather,
     "sparse": attend_sparse,
     "flex": attend_flex,
     "triton": attend_triton,

@@ -10,6 +10,7 @@ from sparsebert.cli.bench import bench
 from sparsebert.cli.compare import compare
 from sparsebert.cli.demo import demo
 from sparsebert.cli.encode import encode
+from sparsebert.cli.export import export
 from sparsebert.cli.finetune import finetune
 from sparsebert.cli.importance import importance
 from sparsebert.cli.pattern import pattern
@@ -40,6 +41,7 @@ app.command()(search)
 app.command()(adapt)
 app.command()(compare)
 app.command()(encode)
+app.command()(export)
 app.command()(prune)
 app.command()(pretrain)
 app.command()(finetune)

@@ -58,7 +58,8 @@ class Plan:
                 f"this model has layers that look {reach - 1} tokens far, counted from each token, which "
                 "anchor='token' cannot keep to; use anchor='position'"
             )
-        return _within(pattern, length if gate is None else gate.length, reach - 1)
+        owner = pattern or gate  # it knows its length, while that of an input is anything inside a graph
+        return _within(pattern, length if owner is None else owner.length, reach - 1)
 
     def draw(self, training: bool) -> None:
         """Make the gate's sample for the forward that follows. Layers find it made: a layer that made it would make
@@ -193,5 +194,5 @@ def _before_forward(base: Any, _: Any) -> None:
 
 @lru_cache(maxsize=64)  # more than an encoder has layers, each with a pattern of its own
 def _within(pattern: Pattern | None, length: int, radius: int) -> Pattern:
-    reach = window(length if pattern is None else pattern.length, radius=radius)
+    reach = window(length, radius=radius)
     return reach if pattern is None else pattern & reach

@@ -1,0 +1,1 @@
+"""Models as files: what is written, and what other programs make of it."""
