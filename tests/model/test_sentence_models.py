@@ -15,8 +15,10 @@ from sentence_transformers.sentence_transformer import losses
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 from sentence_transformers.sentence_transformer.modules import Pooling
 
+import sparsebert
 from sparsebert import attach, detach, gates, load_model, patterns, sparsify, unsparsify
 from sparsebert.errors import ModelError
+from sparsebert.files import read_json
 from sparsebert.model.trainer_callback import GateCallback
 from tests.model.sentence_cases import TEXTS, tiny_sentence_folder
 
@@ -80,6 +82,22 @@ def test_without_this_package_a_sparse_folder_is_refused_by_name(dense_folder: P
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert found.returncode != 0
     assert "needs the package sparsebert" in found.stderr
+
+
+def test_a_saved_folder_requires_this_package_and_a_dense_one_does_not(
+    dense_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = sparsify(opened(dense_folder), EXPLICIT)
+    model.save_pretrained(str(tmp_path / "sparse"))
+    unsparsify(model).save_pretrained(str(tmp_path / "dense"))
+    about = "config_sentence_transformers.json"
+    assert "requirements" not in read_json(tmp_path / "dense" / about)
+    told = read_json(tmp_path / "sparse" / about)
+    assert told["prompts"] == model.prompts
+    assert told["requirements"]["sparsebert"]["specifier"] == f">={sparsebert.__version__}"
+    monkeypatch.setattr("sentence_transformers.util.environment.get_installed_version", lambda name: None)
+    with pytest.raises(ImportError, match="sparsebert"):
+        opened(tmp_path / "sparse")
 
 
 def test_a_sparse_folder_that_lost_its_pattern_is_refused(dense_folder: Path, tmp_path: Path) -> None:

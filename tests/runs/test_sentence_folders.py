@@ -41,7 +41,12 @@ def test_search_and_adapt_give_such_a_folder_back(docs_corpus: Path, sentences: 
     SearchRun.read({"model": str(sentences), "sparsity": 0.7, **given}).make(tmp_path / "found")
     model = opened_as_encoded(tmp_path / "found" / "model", 40)
     assert model.pattern == Pattern.load(tmp_path / "found" / "pattern.safetensors")
-    assert "SentenceTransformer(" in (tmp_path / "found" / "model" / "README.md").read_text()
+    card = (tmp_path / "found" / "model" / "README.md").read_text()
+    assert "SentenceTransformer(" in card
+    assert f"Sparsity of attention: {100 * model.pattern.sparsity:.2f} %" in card
+    assert "sparsebert encode" in card
+    about = read_json(tmp_path / "found" / "model" / "config_sentence_transformers.json")
+    assert list(about["requirements"]) == ["sparsebert"]
     AdaptRun.read({"model": str(tmp_path / "found"), **given}).make(tmp_path / "adapted")
     assert opened_as_encoded(tmp_path / "adapted" / "model", 40).pattern == model.pattern
 

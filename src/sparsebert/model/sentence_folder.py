@@ -5,6 +5,7 @@ modules.json names parts: the encoder (the folder itself), a pooling, perhaps No
 
 import logging
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,22 @@ def keep_sentence_files(model: Any, into: Path) -> None:
     for name in [*own, *inner]:
         write_atomic(into / name, read_bytes(source / name))
     write_json(into / _OF_ENCODER[0], {**encoder_settings(source), "max_seq_length": _takes(model, source)})
+    if not (into / _ABOUT).is_file():
+        write_json(into / _ABOUT, {})
+    require_this_package(into)
+
+
+def require_this_package(folder: Path) -> None:
+    """Let a sparse folder of sentence-transformers say what it takes to open it: where this package is not installed,
+    the library refuses it by that name. Of any other folder nothing is changed."""
+    about = folder / _ABOUT
+    if about.is_file() and folder_config(folder).get("pattern") is not None:
+        needed = {
+            "specifier": f">={version('sparsebert')}",
+            "reason": "The model is sparse; without it it would not run.",
+        }
+        told = _fields(about)
+        write_json(about, {**told, "requirements": {**(told.get("requirements") or {}), "sparsebert": needed}})
 
 
 def _takes(model: Any, source: Path) -> int:

@@ -26,6 +26,7 @@ from sparsebert.model.plan import (
 )
 from sparsebert.model.probe import check_family, probe, require_same
 from sparsebert.model.saved_pattern import OF_EARLIER_FOLDERS, pattern_among_weights, read_pattern
+from sparsebert.model.sentence_folder import require_this_package
 from sparsebert.model.sentence_models import show_patterns
 from sparsebert.patterns import Pattern
 
@@ -104,6 +105,7 @@ class Sparse:
         plan = _read_plan(self)
         if plan.replaced is None or plan.pattern is not None:
             super().save_pretrained(folder, **kwargs)  # type: ignore[misc]
+            require_this_package(Path(folder))
             return
         become_dense(self)  # only a gate is attached, which is saved apart
         try:

@@ -217,6 +217,8 @@ tags: [sparsebert, sparse-attention, feature-extraction]
 import sparsebert
 {opened}
 ```
+`sparsebert encode FILE --model THIS_FOLDER --out embeddings.npy` makes embeddings and prints how many tokens a second$
+your machine reads.
 """
     write_atomic(folder / "README.md", text.encode())
 
