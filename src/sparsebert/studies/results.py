@@ -48,6 +48,17 @@ class StudyRun:
         return finite(self.metrics.get("mlm_loss"))
 
     @property
+    def distance(self) -> float | None:
+        """1 - cosine of its embeddings to the dense model's, of held-out text, where the dense model taught it."""
+        return finite(self.metrics.get("embedding_distance"))
+
+    @property
+    def sts(self) -> float | None:
+        """Mean over the STS sets, in points."""
+        found = (self.result or {}).get("sts")
+        return finite(found.get("mean")) if isinstance(found, Mapping) else None
+
+    @property
     def sparsity(self) -> float | None:
         return finite((self.result or {}).get("sparsity"))
 
@@ -76,9 +87,25 @@ class Study:
     @property
     def looks(self) -> int:
         """How often its claims are judged, with more seeds each time."""
+        return self._count("looks", 1)
+
+    @property
+    def resamples(self) -> int:
+        """Of the bootstrap that judges its claims; studies of before it could be chosen had 4,999."""
+        return self._count("resamples", 4_999)
+
+    @property
+    def protocol(self) -> str:
+        """mlm, as all studies of before there was another, or distill."""
+        return "distill" if self._size("protocol") == "distill" else "mlm"
+
+    def _count(self, name: str, otherwise: int) -> int:
+        found = self._size(name)
+        return max(1, found) if isinstance(found, int) else otherwise
+
+    def _size(self, name: str) -> Any:
         sizes = self.base.get("sizes")
-        looks = sizes.get("looks") if isinstance(sizes, dict) else None
-        return max(1, looks) if isinstance(looks, int) else 1
+        return sizes.get(name) if isinstance(sizes, Mapping) else None
 
     @property
     def is_evidence(self) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sparsebert.importance.categories import NAMES
 from sparsebert.report.judging import rows
 from sparsebert.report.judging.claim import Comparison, claim
+from sparsebert.report.judging.endpoints import endpoints_of
 from sparsebert.report.judging.importance import by_head
 from sparsebert.report.judging.samples import Sample
 from sparsebert.studies.results import Study
@@ -21,7 +22,10 @@ class Measure(NamedTuple):
     of: Callable[[Study, Condition, str | None], Sample]
 
 
-MEASURES = (Measure("score", "points", rows.scores_of), Measure("MLM loss", "nats", rows.gains_of))
+def measures_of(study: Study) -> list[Measure]:
+    """Scores of tasks, and the endpoints of the study's protocol."""
+    own = [Measure(one.words, one.unit, rows.gains_by(one)) for one in endpoints_of(study)]
+    return [Measure("score", "points", rows.scores_of), *own]
 
 
 def _compared(
@@ -30,12 +34,12 @@ def _compared(
     one: Condition,
     other: Condition,
     used_by: str | None = None,
-    measures: Sequence[Measure] = MEASURES,
+    measures: Sequence[Measure] | None = None,
 ) -> list[Comparison]:
     """Two rows, by everything that both of them have."""
     return [
         Comparison(f"{name} ({words})", unit, of(study, one, used_by).minus(of(study, other, used_by)))
-        for words, unit, of in measures
+        for words, unit, of in measures or measures_of(study)
     ]
 
 
@@ -89,7 +93,7 @@ def p_beats_random(study: Study) -> list[Comparison]:
 def learned_beat_handmade(study: Study) -> list[Comparison]:
     found = []
     for row in filter(rows.is_of_paper, rows.handmade(study)):
-        for measure in MEASURES:
+        for measure in measures_of(study):
             for learned in rows.at_least_as_sparse(study, row, measure.of):
                 name = f"{rows.name_of(learned)} - {rows.name_of(row)}"
                 found += _compared(study, name, learned, row, "patterns", [measure])
@@ -106,7 +110,7 @@ def dropping_harms_no_pattern(study: Study) -> list[Comparison]:
 def one_stage_beats_two(study: Study) -> list[Comparison]:
     found = []
     for learned in filter(rows.is_of_paper, rows.learned_for_stages(study)):
-        for words, unit, of in MEASURES:
+        for words, unit, of in measures_of(study):
             one = of(study, learned, "stages")
             difference = one.minus(rows.two_stage_at(study, one, learned, of))
             found.append(Comparison(f"{rows.name_of(learned)} - two-stage ({words})", unit, difference))

@@ -8,6 +8,7 @@ from sparsebert.files import write_json
 from sparsebert.report.judging.claim import Claim, Comparison
 from sparsebert.report.judging.claims import CLAIMS
 from sparsebert.report.judging.claims_in_words import IN_WORDS
+from sparsebert.report.judging.endpoints import STS, deciding
 from sparsebert.report.judging.margins import OF_UNIT
 from sparsebert.report.judging.statistics import LEVEL, MIN_SEEDS, Estimate, estimate, holm
 from sparsebert.studies.results import Study
@@ -17,6 +18,7 @@ _TESTS = {
     "superiority": "paired over tasks (or heads) and seeds; 95 % interval above 0",
     "non-inferiority": "paired over tasks and seeds; 95 % interval above minus the margin",
 }
+_PROTOCOLS = {"mlm": "", "distill": "protocol distill; "}
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class PartFinding:
     seeds: int
     pairs: int
     p: float
-    decides: bool  # False: a task's score, beside a held-out loss
+    decides: bool  # False: another endpoint beside the one that decides
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Finding:
     weakest: str | None
     parts: tuple[PartFinding, ...]
     note: str
+    by_sts: Verdict | None = None  # what STS alone would say, where the distance of embeddings decides
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,9 @@ def judge(study: Study) -> list[Finding]:
 
 
 def write_findings(findings: list[Finding], path: Path) -> None:
-    write_json(path, [asdict(finding) for finding in findings])
+    """by_sts is said where there is such a verdict: findings of the protocol mlm have none."""
+    fields = [asdict(finding) for finding in findings]
+    write_json(path, [{k: v for k, v in one.items() if k != "by_sts" or v is not None} for one in fields])
 
 
 def _estimate(claim: Claim, study: Study) -> _Judged:
@@ -104,19 +109,19 @@ def _estimate(claim: Claim, study: Study) -> _Judged:
     for part in claim.comparisons(study):
         if part.sample:
             bound, ceiling = part.bounds(claim.kind)
-            found.append((part, estimate(part.sample.values, bound=bound, ceiling=ceiling)))
-    # The primary endpoint is the held-out loss, which every condition has: docs/decisions/statistics.md.
-    has_loss = any(part.unit == "nats" for part, _ in found)
-    deciding = tuple(one for one in found if one[0].unit == "nats" or not has_loss)
-    beside = tuple(one for one in found if one not in deciding)
-    has_scores = any(part.unit == "points" for part, _ in deciding)
-    return _Judged(claim, deciding, beside, study.left(claim.study, scores=has_scores))
+            found.append((part, estimate(part.sample.values, bound=bound, ceiling=ceiling, resamples=study.resamples)))
+    # The primary endpoint is one that every condition has: docs/decisions/statistics.md.
+    unit = deciding(study).unit
+    has_primary = any(part.unit == unit for part, _ in found)
+    chosen = tuple(one for one in found if one[0].unit == unit or not has_primary)
+    beside = tuple(one for one in found if one not in chosen)
+    has_scores = any(part.unit == "points" for part, _ in chosen)
+    return _Judged(claim, chosen, beside, study.left(claim.study, scores=has_scores))
 
 
 def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Finding:
     claim, weakest = judged.claim, judged.weakest
     verdict, note = _verdict(judged, p, p_against, study)
-    aside = _Judged(claim, judged.beside, left=study.left(claim.study, scores=True))
     part, found = weakest or (None, None)
     everything = (*judged.parts, *judged.beside)
     return Finding(
@@ -128,10 +133,10 @@ def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Findi
         high=None if found is None else found.high,
         unit=None if part is None else part.unit,
         seeds=min((each.seeds for _, each in judged.parts), default=0),
-        test=f"{_TESTS[claim.kind]}, {_corrected(study.looks)} below 0.05",
+        test=f"{_PROTOCOLS[study.protocol]}{_TESTS[claim.kind]}, {_corrected(study.looks)} below 0.05",
         margin=OF_UNIT[part.unit] if part else None,
         verdict=verdict,
-        by_score=_verdict(aside, aside.p, aside.p_against, study)[0] if aside.parts else None,
+        by_score=_verdict_by("points", judged, study),
         runs=tuple(dict.fromkeys(id_ for each, _ in everything for id_ in each.sample.runs)),
         kind=claim.kind,
         p=p if judged.parts else None,
@@ -143,7 +148,15 @@ def _finding(judged: _Judged, p: float, p_against: float, study: Study) -> Findi
             for number, (each, f) in enumerate(everything)
         ),
         note=note,
+        by_sts=_verdict_by(STS.unit, judged, study),
     )
+
+
+def _verdict_by(unit: str, judged: _Judged, study: Study) -> Verdict | None:
+    """What one endpoint that does not decide would say by itself."""
+    parts = tuple(one for one in judged.beside if one[0].unit == unit)
+    aside = _Judged(judged.claim, parts, left=study.left(judged.claim.study, scores=unit == "points"))
+    return _verdict(aside, aside.p, aside.p_against, study)[0] if parts else None
 
 
 def _corrected(looks: int) -> str:

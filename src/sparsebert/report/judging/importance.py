@@ -11,7 +11,8 @@ from sparsebert.studies.results import Study, StudyRun
 @lru_cache(maxsize=8)
 def importances(study: Study, method: Method) -> tuple[tuple[StudyRun, Summary], ...]:
     """Every finished importance run that left something to read, with what it found."""
-    found = ((run, read_summary(run.path)) for run in study.finished("importance"))
+    # A P to prune by is learned in another model, and no claim is about it.
+    found = ((run, read_summary(run.path)) for run in study.finished("importance", family="importance"))
     return tuple((run, summary) for run, summary in found if summary is not None and summary.method == method)
 
 

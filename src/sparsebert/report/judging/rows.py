@@ -7,6 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
+from sparsebert.report.judging.endpoints import Endpoint
 from sparsebert.report.judging.samples import Sample, gains, scores
 from sparsebert.report.paper import HANDMADE
 from sparsebert.studies.results import Study, StudyRun
@@ -33,8 +34,13 @@ def scores_of(study: Study, row: Condition, used_by: str | None) -> Sample:
     return scores(scored(study, row, used_by))
 
 
-def gains_of(study: Study, row: Condition, used_by: str | None) -> Sample:
-    return gains(adapted(study, row, used_by))
+def gains_by(endpoint: Endpoint) -> SampleOf:
+    """What finds a row's gains by an endpoint."""
+
+    def found(study: Study, row: Condition, used_by: str | None) -> Sample:
+        return gains(adapted(study, row, used_by), endpoint)
+
+    return found
 
 
 @lru_cache(maxsize=16)  # every table and figure asks, and the answer is the same
@@ -67,6 +73,8 @@ def sparsity_of(study: Study, row: Condition, used_by: str | None = None) -> flo
 
 def name_of(row: Condition) -> str:
     """As the paper's tables name it; with its diagonal or without is not part of the name."""
+    if row.taught:
+        return f"{name_of(replace(row, taught=False))}, taught"
     if row.family == "handmade":
         return HANDMADE.get(str(row.pattern), str(row.pattern))
     if row.family != "learned":
@@ -87,16 +95,26 @@ def all_rows(study: Study, used_by: str | None = None) -> list[Condition]:
     return list(dict.fromkeys((*_adapted(study, used_by), *_scored(study, used_by))))
 
 
+def untaught(study: Study, used_by: str | None) -> list[Condition]:
+    """Those that claims are about: the paper knows no teacher."""
+    return [row for row in all_rows(study, used_by) if not row.taught]
+
+
+def taught(study: Study, used_by: str | None) -> list[Condition]:
+    """Those that were fine-tuned with the dense model of the task as their teacher."""
+    return [row for row in all_rows(study, used_by) if row.taught]
+
+
 def handmade(study: Study, used_by: str | None = "patterns") -> list[Condition]:
     """With their diagonals; the paper's in its order, and others after them."""
-    found = [row for row in all_rows(study, used_by) if row.family == "handmade" and row.diagonal]
+    found = [row for row in untaught(study, used_by) if row.family == "handmade" and row.diagonal]
     return sorted(found, key=lambda row: _place(row.pattern, HANDMADE))
 
 
 def learned_at_penalties(study: Study, used_by: str | None = "patterns") -> list[Condition]:
     """By kind and penalty; without the diagonal where that was made, as the paper's learned rows are."""
     chosen: dict[tuple[str | None, float], Condition] = {}
-    for row in all_rows(study, used_by):
+    for row in untaught(study, used_by):
         if row.family == "learned" and row.penalty is not None:
             key = (row.kind, row.penalty)
             chosen[key] = chosen[key] if key in chosen and row.diagonal else row
@@ -110,7 +128,7 @@ def _place(name: str | None, known: Iterable[str]) -> int:
 
 def learned_to_targets(study: Study, used_by: str | None = "patterns") -> list[Condition]:
     """By kind and the sparsity that was aimed at."""
-    found = [row for row in all_rows(study, used_by) if row.family == "learned" and row.sparsity_target is not None]
+    found = [row for row in untaught(study, used_by) if row.family == "learned" and row.sparsity_target is not None]
     return sorted(found, key=lambda row: (str(row.kind), row.sparsity_target or 0.0))
 
 
@@ -121,7 +139,7 @@ def learned_for_stages(study: Study) -> list[Condition]:
 
 def pruned(study: Study, used_by: str, method: str) -> list[Condition]:
     """By P or at random, from the least sparse on."""
-    found = [row for row in all_rows(study, used_by) if row.family == "pruned" and row.method == method]
+    found = [row for row in untaught(study, used_by) if row.family == "pruned" and row.method == method]
     return sorted((row for row in found if row.sparsity_target is not None), key=lambda row: row.sparsity_target or 0.0)
 
 

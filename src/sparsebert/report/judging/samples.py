@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from sparsebert.report.judging.endpoints import LOSS, Endpoint
 from sparsebert.studies.results import StudyRun
-
-_LOSS = "MLM loss"  # the block of a held-out loss
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,9 @@ def scores(runs: Iterable[StudyRun]) -> Sample:
     return _sample(runs, lambda run: None if run.score is None or run.task is None else (run.task, run.score))
 
 
-def gains(runs: Iterable[StudyRun]) -> Sample:
-    """Held-out MLM loss with its sign turned, so that more is better."""
-    return _sample(runs, lambda run: None if run.loss is None else (_LOSS, -run.loss))
+def gains(runs: Iterable[StudyRun], endpoint: Endpoint = LOSS) -> Sample:
+    """An endpoint's figures, turned so that more is better."""
+    return _sample(runs, lambda run: None if (gain := endpoint.gain(run)) is None else (endpoint.words, gain))
 
 
 def mean_of(samples: Iterable[Sample]) -> Sample:

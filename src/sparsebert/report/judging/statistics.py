@@ -15,7 +15,7 @@ from scipy import stats
 from sparsebert import draws
 
 LEVEL = 0.95
-_RESAMPLES = 4999
+RESAMPLES = 4999  # where a study does not say
 MIN_SEEDS = 2  # one seed has no spread, whatever the number of tasks
 
 Pairs = Mapping[tuple[str, int], float]  # (block, seed) -> difference
@@ -46,11 +46,13 @@ def balanced(pairs: Pairs) -> Float[np.ndarray, "seeds blocks"]:
     return np.array([[pairs[block, seed] for block in full] for seed in seeds], dtype=float)
 
 
-def estimate(pairs: Pairs, *, bound: float = 0.0, ceiling: float = 0.0, seed: int = 0) -> Estimate:
+def estimate(
+    pairs: Pairs, *, bound: float = 0.0, ceiling: float = 0.0, seed: int = 0, resamples: int = RESAMPLES
+) -> Estimate:
     """The mean of paired differences, averaged over blocks and then over seeds."""
     table = balanced(pairs)
     means, effect = table.mean(1), float(table.mean())
-    drawn = _bootstrap(table.ravel(), seed)
+    drawn = _bootstrap(table.ravel(), seed, resamples)
     tail = (1 - LEVEL) / 2
     low, high = (float(value) for value in np.quantile(drawn, [tail, 1 - tail]))
     above, below = _share(drawn <= bound), _share(drawn >= ceiling)
@@ -61,13 +63,13 @@ def estimate(pairs: Pairs, *, bound: float = 0.0, ceiling: float = 0.0, seed: in
     return Estimate(effect, low, high, min(1.0, 2 * above), min(1.0, 2 * below), len(means), table.size)
 
 
-def _bootstrap(values: Float[np.ndarray, " pairs"], seed: int) -> Float[np.ndarray, " resamples"]:
+def _bootstrap(values: Float[np.ndarray, " pairs"], seed: int, resamples: int) -> Float[np.ndarray, " resamples"]:
     if len(values) < 2 or np.ptp(values) == 0:
         return np.full(2, values.mean())
     found = stats.bootstrap(
         (values,),
         np.mean,
-        n_resamples=_RESAMPLES,
+        n_resamples=resamples,
         method="percentile",
         batch=1000,
         rng=draws.generator(seed, "report/bootstrap"),
@@ -77,7 +79,7 @@ def _bootstrap(values: Float[np.ndarray, " pairs"], seed: int) -> Float[np.ndarr
 
 def _share(hits: np.ndarray) -> float:
     """The share of resamples, counting the data itself as one of them."""
-    return float((hits.sum() + 1) / (_RESAMPLES + 1)) if len(hits) > 2 else float(hits.any())
+    return float((hits.sum() + 1) / (len(hits) + 1)) if len(hits) > 2 else float(hits.any())
 
 
 def _student_reach(means: Float[np.ndarray, " seeds"]) -> float:

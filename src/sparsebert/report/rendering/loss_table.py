@@ -1,9 +1,10 @@
 """The primary endpoint as a table: held-out loss of everything that was pre-trained under a pattern."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 
+from sparsebert.report.judging.endpoints import DISTANCE, STS, deciding
 from sparsebert.report.judging.rows import adapted, all_rows, name_of
 from sparsebert.report.judging.samples import Sample, gains
 from sparsebert.report.rendering.tables import Cell, Row, Table, ids, mean_cell
@@ -23,22 +24,27 @@ class Shown:
     condition: Condition
     runs: Sequence[StudyRun]
     dense: Sample
+    dense_sts: Sample = field(default_factory=Sample)  # under distill
 
 
 def losses_table(study: Study) -> Table:
     """Every condition: in the order in which the study makes them, and by the sparsity that was asked for."""
-    dense = gains(adapted(study, DENSE))
-    found = {row: [run for run in adapted(study, row) if run.loss is not None] for row in all_rows(study)}
+    endpoint, words = deciding(study), _WORDS[study.protocol]
+    dense, dense_sts = (gains(adapted(study, DENSE), one) for one in (endpoint, STS))
+    found = {row: [run for run in adapted(study, row) if endpoint.of(run) is not None] for row in all_rows(study)}
     groups = list(dict.fromkeys((*_GROUPS, *map(_group, found))))
     shown = sorted(found, key=lambda row: (groups.index(_group(row)), row.sparsity_target or 0.0))
     return Table(
         "losses",
-        "Held-out MLM loss of every condition",
-        "In nats, on the same held-out rows: mean over seeds, and what it is more than dense attention's of the same "
-        "seed, over the seeds that both have.",
-        tuple(COLUMNS),
+        words.title,
+        words.caption,
+        tuple(words.columns),
         tuple(
-            Row(_label(row), tuple(make(Shown(row, found[row], dense)) for make in COLUMNS.values()), _group(row))
+            Row(
+                _label(row),
+                tuple(make(Shown(row, found[row], dense, dense_sts)) for make in words.columns.values()),
+                _group(row),
+            )
             for row in shown
             if found[row]
         ),
@@ -72,8 +78,59 @@ COLUMNS: dict[str, Callable[[Shown], Cell]] = {
 }
 
 
+def _distance(shown: Shown) -> Cell:
+    return mean_cell([-gain for gain in gains(shown.runs, DISTANCE).values.values()], ids(shown.runs), digits=_DIGITS)
+
+
+def _sts(shown: Shown) -> Cell:
+    return mean_cell(list(gains(shown.runs, STS).values.values()), ids(shown.runs), digits=STS.digits)
+
+
+def _sts_against_dense(shown: Shown) -> Cell:
+    more = gains(shown.runs, STS).minus(shown.dense_sts)
+    return mean_cell(list(more.values.values()), more.runs, digits=STS.digits) if shown.condition != DENSE else Cell()
+
+
+def _seeds_by_distance(shown: Shown) -> Cell:
+    return Cell(float(len(gains(shown.runs, DISTANCE).values)), digits=0)
+
+
+DISTILLED_COLUMNS: dict[str, Callable[[Shown], Cell]] = {
+    "Sparsity %": _sparsity,
+    "Distance": _distance,
+    "STS": _sts,
+    "STS against dense": _sts_against_dense,
+    "Seeds": _seeds_by_distance,
+}
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What the table is called and holds under a protocol."""
+
+    title: str
+    caption: str
+    columns: Mapping[str, Callable[[Shown], Cell]]
+
+
+_WORDS = {
+    "mlm": _Words(
+        "Held-out MLM loss of every condition",
+        "In nats, on the same held-out rows: mean over seeds, and what it is more than dense attention's of the same "
+        "seed, over the seeds that both have.",
+        COLUMNS,
+    ),
+    "distill": _Words(
+        "Distance and STS of every condition",
+        "After the same steps of distillation: mean of 1 - cosine to the dense model's embeddings of the same held-out "
+        "rows, and Spearman's correlation with people, in points, as the mean of the STS sets.",
+        DISTILLED_COLUMNS,
+    ),
+}
+
+
 def _group(row: Condition) -> str:
-    groups = dict.fromkeys(("dense", "no-diagonal", "random-drop"), _DIAGONAL)
+    groups = dict.fromkeys(("published", "dense", "no-diagonal", "random-drop"), _DIAGONAL)
     groups |= {"handmade": "Hand-made", "learned": f"Learned, {row.kind}"}
     return _PRUNED.get(str(row.method), "Other") if row.family == "pruned" else groups.get(row.family, "Other")
 

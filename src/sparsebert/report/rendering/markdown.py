@@ -14,7 +14,7 @@ _SPECIAL = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[
 
 def markdown(study: Study, findings: list[Finding], figures: Iterable[tuple[Figure, str]]) -> str:
     """figures: each with the address of its drawing, relative to the file."""
-    lines = [f"# SparseBERT: {plain(study.name)}, {plain(study.scale)} scale", ""]
+    lines = [f"# SparseBERT: {plain(study.name)}, {plain(study.scale)} scale, protocol {study.protocol}", ""]
     if not study.is_evidence:
         lines += ["**Not evidence.** These runs are a few steps long; the numbers mean nothing.", ""]
     lines += [f"- {name}: {plain(value)}" for name, value in facts(study)]
@@ -48,12 +48,16 @@ _OF_FINDING: dict[str, Callable[[Finding], str]] = {
     "unit": lambda one: one.unit or "",
     "seeds": lambda one: str(one.seeds),
     "verdict": lambda one: f"{one.verdict} ({one.note})" if one.note else one.verdict,
+    "by STS alone": lambda one: one.by_sts or "",
     "by scores alone": lambda one: one.by_score or "",
 }
+_ALWAYS = tuple(column for column in _OF_FINDING if column != "by STS alone")
 
 
-def findings_table(findings: Iterable[Finding], columns: Sequence[str] = tuple(_OF_FINDING)) -> Iterator[str]:
+def findings_table(findings: Iterable[Finding], columns: Sequence[str] | None = None) -> Iterator[str]:
     """A line a finding, below two for the heading."""
+    findings = list(findings)
+    columns = columns or (tuple(_OF_FINDING) if any(one.by_sts for one in findings) else _ALWAYS)
     yield f"| {' | '.join(columns)} |"
     yield "|---" * len(columns) + "|"
     for one in findings:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from sparsebert.report.judging.endpoints import deciding
 from sparsebert.report.judging.findings import Finding
 from sparsebert.report.rendering.contents import all_figures, all_tables
 from sparsebert.report.rendering.document import Link, document
@@ -53,8 +54,9 @@ def relative_link(target: Path, page: Path) -> str:
 
 
 def _runs(study: Study, link: Link) -> dict[str, Any]:
+    endpoint = deciding(study)
     return {
-        run.id: [run.label, run.seed, link((run.id,)), run.score, run.loss]
+        run.id: [run.label, run.seed, link((run.id,)), run.score, endpoint.of(run), endpoint.words]
         for run in study.runs
         if run.result is not None
     }

@@ -7,6 +7,7 @@ from sparsebert.errors import FileError
 from sparsebert.files import read_json
 from sparsebert.progress import duration
 from sparsebert.report import paper
+from sparsebert.report.judging.endpoints import endpoints_of
 from sparsebert.report.rendering.tables import Cell, Row, Table
 from sparsebert.studies.results import Study, StudyRun, finite
 from sparsebert.tasks import GLUE, TASKS
@@ -83,6 +84,7 @@ def facts(study: Study) -> Iterator[tuple[str, str]]:
     done = [run for run in study.runs if run.result is not None]
     yield "Study", study.name
     yield "Scale", study.scale
+    yield "Protocol", study.protocol
     yield "Runs", f"{len(done)} of {len(study.runs)} finished"
     yield "Seeds", _seeds(done)
     for name in ("model", "corpus", "data"):
@@ -132,7 +134,7 @@ def stages_table(study: Study) -> Table:
 
 def runs_table(study: Study) -> Table:
     """Every run."""
-    rows = []
+    rows, endpoints = [], endpoints_of(study)
     for run in study.runs:
         own = (run.id,)
         state = "finished" if run.result is not None else "not finished"
@@ -142,7 +144,7 @@ def runs_table(study: Study) -> Table:
             Cell(TASKS[run.task].title if run.task in TASKS else run.task or ""),
             Cell(float(run.seed), digits=0),
             Cell(run.score, runs=own, digits=2),
-            Cell(run.loss, runs=own, digits=4),
+            *(Cell(one.of(run), runs=own, digits=one.digits) for one in endpoints),
             Cell(percent, runs=own, digits=1),
             Cell(state, runs=own),
         )
@@ -151,7 +153,7 @@ def runs_table(study: Study) -> Table:
         "runs",
         "All runs",
         "The last column opens the run folder.",
-        ("Stage", "Task", "Seed", "Score", "MLM loss", "Sparsity %", "State"),
+        ("Stage", "Task", "Seed", "Score", *(one.words for one in endpoints), "Sparsity %", "State"),
         tuple(rows),
         has_paper=False,
     )

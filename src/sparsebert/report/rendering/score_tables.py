@@ -15,6 +15,7 @@ from sparsebert.studies.runs import Condition
 from sparsebert.tasks import TASKS
 
 _VARIANTS = {
+    "published": "as published, dense, not adapted",
     "devlin": "BERT, as published by Devlin et al.",
     "dense": "BERT, dense",
     "random-drop": "as many entries dropped at random",
@@ -114,6 +115,7 @@ def patterns_table(study: Study) -> Table:
     ours |= {(f"Learned, {row.kind}", rows.name_of(row)): row for row in rows.learned_at_penalties(study)}
     to_targets = [row for row in rows.learned_to_targets(study) if rows.scored(study, row, "patterns")]
     ours |= {("Learned to a sparsity", rows.name_of(row)): row for row in to_targets}
+    ours |= {("Fine-tuned with the dense teacher", rows.name_of(row)): row for row in rows.taught(study, "patterns")}
     return Table(
         "patterns",
         "Patterns on the GLUE development set",

@@ -9,6 +9,7 @@ from sparsebert.importance.categories import NAMES
 from sparsebert.importance.saved import Method
 from sparsebert.report import paper
 from sparsebert.report.judging import rows
+from sparsebert.report.judging.endpoints import deciding
 from sparsebert.report.judging.importance import importances
 from sparsebert.report.judging.statistics import interval_of_mean
 from sparsebert.report.rendering.figures.shapes import Chart, Panel, Point, Series
@@ -50,8 +51,9 @@ def pruning_chart(study: Study) -> Chart:
 
 def pruning_loss_chart(study: Study) -> Chart:
     """The same by held-out loss, which tells small differences apart."""
-    caption = "Held-out MLM loss after adaptation under the pruned pattern."
-    return Chart("pruning-loss", "Progressive pruning by MLM loss", caption, _pruning_panels(study, (None,)))
+    endpoint = deciding(study)
+    caption = f"{endpoint.title} after adaptation under the pruned pattern."
+    return Chart("pruning-loss", f"Progressive pruning by {endpoint.words}", caption, _pruning_panels(study, (None,)))
 
 
 def _pruning_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, ...]:
@@ -66,22 +68,24 @@ def _pruning_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, .
             ]
             series += _series(title, [dense, *points], colour)
         if any(len(one.points) > 1 for one in series):
-            panels.append(_task_panel(task, series))
+            panels.append(_task_panel(study, task, series))
     return tuple(panels)
 
 
 def _values(study: Study, row: Condition, task: str | None, used_by: str) -> list[tuple[StudyRun, float]]:
     """Scores of a task or of all that can be averaged, or held-out losses where the task is None."""
     if task is None:
-        return [(run, run.loss) for run in rows.adapted(study, row, used_by) if run.loss is not None]
+        of = deciding(study).of
+        return [(run, value) for run in rows.adapted(study, row, used_by) if (value := of(run)) is not None]
     tasks = _shared_tasks(study) if task == "average" else (task,)
     return [(run, run.score) for run in rows.scored(study, row, used_by) if run.task in tasks and run.score is not None]
 
 
-def _task_panel(task: str | None, series: list[Series]) -> Panel:
-    titles = {None: "Held-out MLM loss", "average": "Mean of the tasks"}
+def _task_panel(study: Study, task: str | None, series: list[Series]) -> Panel:
+    endpoint = deciding(study)
+    titles = {None: endpoint.title, "average": "Mean of the tasks"}
     title = TASKS[task].title if task in TASKS else titles.get(task, str(task))
-    return Panel(title, _SPARSITY, "nats, lower is better" if task is None else "points", tuple(series))
+    return Panel(title, _SPARSITY, endpoint.axis if task is None else "points", tuple(series))
 
 
 def frontier_chart(study: Study) -> Chart:
@@ -103,7 +107,7 @@ def patterns_chart(study: Study) -> Chart:
 
 def _frontier_panels(study: Study, tasks: Iterable[str | None]) -> tuple[Panel, ...]:
     drawn = ((task, _frontier(study, task)) for task in tasks)
-    return tuple(_task_panel(task, series) for task, series in drawn if series)
+    return tuple(_task_panel(study, task, series) for task, series in drawn if series)
 
 
 def _frontier(study: Study, task: str | None) -> list[Series]:
@@ -149,7 +153,7 @@ def stages_chart(study: Study) -> Chart:
         points = [_at_own_sparsity(study, row, task, "stages") for row in rows.pruned(study, "stages", "p")]
         series += _series("two-stage", points, RANDOM)
         if series:
-            panels.append(_task_panel(task, series))
+            panels.append(_task_panel(study, task, series))
     caption = "Learning the pattern with the weights (one stage) against pruning the learned P (two stages)."
     return Chart("stages", "One stage or two", caption, tuple(panels), "7")
 

@@ -5,12 +5,12 @@
   const card = document.getElementById("run-card");
 
   const line = (id) => {
-    const [label, seed, folder, score, loss] = runs[id];
+    const [label, seed, folder, score, loss, measure] = runs[id];
     const item = document.createElement("li"), anchor = document.createElement("a"), value = document.createElement("span");
     anchor.href = folder;
     anchor.textContent = label;
     value.className = "value";
-    const figure = score !== null ? score.toFixed(2) : loss !== null ? `loss ${loss.toFixed(4)}` : "";
+    const figure = score !== null ? score.toFixed(2) : loss !== null ? `${measure} ${loss.toFixed(4)}` : "";
     value.textContent = `seed ${seed} ${figure}`.trim();
     item.append(anchor, value);
     return item;
