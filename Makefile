@@ -39,6 +39,8 @@ format: $(READY)  ## apply the formatter and the safe fixes
 docs: $(READY)  ## rewrite what is generated in the docs: figures, the evidence from its records, the tables of the README, the tree
 	$(BIN)/python docs/figures.py
 	$(BIN)/sparsebert report docs/results/runs.jsonl.zst --format md --out docs/results/evidence.md
+	[ ! -f docs/results/distill.jsonl.zst ] || $(BIN)/sparsebert report docs/results/distill.jsonl.zst --format md --out docs/results/evidence-distill.md --findings docs/results/findings-distill.json
+	$(BIN)/python docs/two_protocols.py
 	$(BIN)/python docs/families.py
 	$(BIN)/python docs/readme.py
 

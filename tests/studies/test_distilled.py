@@ -12,6 +12,8 @@ from sparsebert.errors import ConfigError, StudyError
 from sparsebert.files import read_json
 from sparsebert.patterns import Pattern
 from sparsebert.progress import Lines
+from sparsebert.report.rendering.two_protocols import two_protocols
+from sparsebert.report.writing import write_report
 from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import HANDMADE
 from sparsebert.studies.results import load_study
@@ -171,3 +173,18 @@ def test_a_study_that_lost_runs_and_was_stopped_ends_with_the_same_bytes(distill
     for run in study.runs:
         path = Path("runs") / run.id / "result.json"
         assert (again / path).read_bytes() == (distilled_study / path).read_bytes(), run.label
+
+
+@pytest.mark.long
+def test_its_report_and_the_page_of_both_protocols_name_the_protocol(distilled_study: Path, tmp_path: Path) -> None:
+    found = write_report(distilled_study, tmp_path / "report.md", form="md")
+    text = (tmp_path / "report.md").read_text()
+    assert "- Protocol: distill" in text
+    assert "### Distance and STS of every condition" in text
+    assert "as published, dense, not adapted" in text
+    assert "no-diagonal, taught" in text
+    assert {one.number for one in found if one.effect is not None} == set(range(1, 16))
+    study = load_study(distilled_study)
+    assert "Smoke runs are not evidence." in two_protocols((study, found), (study, found))
+    write_report(distilled_study, tmp_path / "report.html")
+    assert "protocol distill" in (tmp_path / "report.html").read_text()
