@@ -80,6 +80,7 @@ STAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/installing.md": dict,
     "docs/families.md": dict,
     "docs/learning.md": a_model_and_batches,
+    "docs/results/packed-rows.md": dict,
     "docs/tasks.md": the_tasks,
     "docs/training.md": a_model_and_a_batch,
 }
