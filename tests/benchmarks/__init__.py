@@ -1,0 +1,1 @@
+"""Benchmarks that are kept: what they record, how they go on, what they write."""
