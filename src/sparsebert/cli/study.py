@@ -18,23 +18,15 @@ def study(
     scale: Annotated[
         str, typer.Option(help="smoke (minutes, not evidence), laptop (CPU hours), paper (the paper's sizes).")
     ] = "smoke",
-    protocol: Annotated[
-        str,
-        typer.Option(help="mlm (the paper's), or distill: from the published model, with the dense one as teacher."),
-    ] = "mlm",
+    protocol: Annotated[str, typer.Option(help="mlm (the paper's), or distill (a dense teacher).")] = "mlm",
     engine: Annotated[str, typer.Option(help="local, or ray.")] = "local",
-    address: Annotated[
-        str | None, typer.Option(help="Of a Ray cluster, or auto.", show_default="a local cluster")
-    ] = None,
+    address: Annotated[str | None, typer.Option(help="Of a Ray cluster, or auto.", show_default="local")] = None,
     model: Annotated[str | None, typer.Option(help="Where runs start.", show_default="the scale's own")] = None,
     corpus: Annotated[Path | None, typer.Option(help=options.PREPARED, show_default="built-in text")] = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder that holds the official task folders.", show_default="built-in tasks")
     ] = None,
-    sts: Annotated[
-        Path | None,
-        typer.Option(help="distill: folder of STS sets (STS12.tsv ...) to score embeddings on.", show_default="STS-B"),
-    ] = None,
+    sts: Annotated[Path | None, typer.Option(help="distill: STS sets to score.", show_default="STS-B")] = None,
     finished: Annotated[
         Path | None, typer.Option(help="Finished runs to take over: another study folder, or what --record wrote.")
     ] = None,
@@ -64,8 +56,6 @@ def study(
     Examples:
 
     sparsebert study all --scale smoke --out smoke
-
-    sparsebert study patterns --scale laptop --corpus CORPUS --data DIR --out lab --dry-run
 
     sparsebert study all --scale laptop --corpus CORPUS --data DIR --out lab --record kept.jsonl.zst
 

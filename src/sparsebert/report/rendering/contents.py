@@ -1,6 +1,6 @@
 """What a report holds: every table, and every figure of the paper with those that its words ask for, in order."""
 
-from sparsebert.report.rendering import loss_table, run_tables, score_tables
+from sparsebert.report.rendering import layers, loss_table, run_tables, score_tables
 from sparsebert.report.rendering.figures import charts, pictures
 from sparsebert.report.rendering.figures.shapes import Figure
 from sparsebert.report.rendering.tables import Table
@@ -15,6 +15,7 @@ def all_tables(study: Study) -> list[Table]:
         score_tables.swag_table(study),
         score_tables.patterns_table(study),
         score_tables.ablation_table(study),
+        *([layers.layers_table(study)] if layers.searches_by_layer(study) else []),
         run_tables.settings_table(study),
         run_tables.stages_table(study),
         run_tables.runs_table(study),
@@ -34,4 +35,5 @@ def all_figures(study: Study) -> list[Figure]:
         pictures.learned_gallery(study, "unstructured", "5"),
         pictures.learned_gallery(study, "structured", "6"),
         charts.stages_chart(study),
+        layers.layers_chart(study),
     ]
