@@ -35,5 +35,5 @@ def all_figures(study: Study) -> list[Figure]:
         pictures.learned_gallery(study, "unstructured", "5"),
         pictures.learned_gallery(study, "structured", "6"),
         charts.stages_chart(study),
-        layers.layers_chart(study),
+        *([layers.layers_chart(study)] if layers.searches_by_layer(study) else []),
     ]
