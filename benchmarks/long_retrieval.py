@@ -71,7 +71,8 @@ def window_means(encoder: Encoder, texts: list[str]) -> np.ndarray:
     first, last = encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id
     inner, made = WINDOW - 2, []
     for text in texts:
-        ids = encoder.tokenizer(text, add_special_tokens=False)["input_ids"][: LENGTH // WINDOW * inner]
+        most = {"truncation": True, "max_length": LENGTH // WINDOW * inner}
+        ids = encoder.tokenizer(text, add_special_tokens=False, **most)["input_ids"]
         cut = [Tokens([first, *ids[start : start + inner], last], False, []) for start in range(0, len(ids), inner)]
         made.append(embed(encoder, cut).mean(0))
     return np.stack(made)
@@ -100,9 +101,11 @@ def scored(name: str, data: Path, precision: str) -> dict[str, Any]:
     made = window_means(encoder, texts) if name == "windows" else embed(encoder, encoder.tokens(texts), 1)
     seconds = time.process_time() - before
     asked = embed(encoder, encoder.tokens([one["text"] for one in queries]))
-    sparsity = 0.0 if pattern is None else pattern.at(LENGTH).sparsity
     found = {"method": name, "ndcg": ndcg(asked, made, [places[one["document"]] for one in queries])}
-    return found | {"sparsity": sparsity, "keys": (1 - sparsity) * LENGTH, "cpu_seconds": round(seconds)}
+    if pattern is not None:
+        sparsity = pattern.at(LENGTH).sparsity
+        found |= {"sparsity": sparsity, "keys": (1 - sparsity) * LENGTH}
+    return found | {"cpu_seconds": round(seconds)}
 
 
 @torch.inference_mode()

@@ -101,7 +101,7 @@ class Lab:
         given |= {"learning_rate": self.asked.rate, "num_epochs": self.asked.epochs, "seed": self.asked.seed}
         given |= {"precision": self.asked.precision, "checkpoint_every": 1_000_000, "pooling": condition.pooling}
         dense = str(self.folder(Condition("dense", pooling=condition.pooling), task))
-        given |= {"model": dense if condition.from_dense else "minilm", "anchor": condition.anchor}
+        given |= {"model": dense if condition.from_dense else self.asked.model, "anchor": condition.anchor}
         return given | ({"teacher": dense} if condition.taught else {})
 
     def folder(self, condition: Condition, task: str) -> Path:
@@ -194,6 +194,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--pattern", type=Path, help="learned at 128 tokens, with its ranking")
     parser.add_argument("--keys-pattern", type=Path, help="for budgets of keys; --pattern unless it is given")
+    parser.add_argument("--model", default="minilm")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-4)
