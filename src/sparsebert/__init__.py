@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sparsebert.model import sparsify as sparsify
     from sparsebert.model import to_bfloat16 as to_bfloat16
     from sparsebert.model import unsparsify as unsparsify
+    from sparsebert.model.trainer_callback import GateCallback as GateCallback
     from sparsebert.patterns import Pattern as Pattern
     from sparsebert.training.comparison import compare as compare
 
@@ -60,6 +61,7 @@ _HOMES = {
         "to_bfloat16",
         "unsparsify",
     ],
+    "sparsebert.model.trainer_callback": ["GateCallback"],
     "sparsebert.patterns": ["Pattern"],
     "sparsebert.training.comparison": ["compare"],
 }

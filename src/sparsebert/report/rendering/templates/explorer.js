@@ -182,6 +182,7 @@
   const headButton = (head) => {
     const { source } = state, button = document.createElement("button"), small = document.createElement("canvas");
     small.width = small.height = source.n;
+    if (source.n < 64) small.style.imageRendering = "pixelated";  // drawn larger than it is: entries stay squares
     small.getContext("2d").drawImage(paint(head, keptOf(head).kept, showsValues()), 0, 0);
     button.type = "button";
     button.setAttribute("aria-label", nameOf(head));
