@@ -160,7 +160,8 @@ def test_gradients_match_finite_differences() -> None:
 def test_the_operator_keeps_torchs_rules(with_bias: bool) -> None:
     tensors, pattern, lengths = small(torch.float32)
     bias = torch.randn(pattern.kept, requires_grad=True) if with_bias else None
-    arguments = (*tensors, bias, lengths, torch.tensor([5]), *rows_of(pattern), pattern.digest, True, 0.5, 0.1, True)
+    rows, flags = rows_of(pattern), (False, True)  # not packed; weights are saved
+    arguments = (*tensors, bias, lengths, torch.tensor([5]), *rows, pattern.digest, True, 0.5, 0.1, *flags)
     torch.library.opcheck(torch.ops.sparsebert.attention.default, arguments)
 
 

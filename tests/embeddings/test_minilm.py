@@ -1,10 +1,8 @@
-"""The published minilm under a pattern: sentence-transformers, encode and the benchmark agree on it."""
+"""The published minilm under a pattern: sentence-transformers, encode and STS scores agree on it."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.evaluation import EmbeddingSimilarityEvaluator
 
 from sparsebert import encode, patterns, sparsify
+from sparsebert.embeddings import Encoder, read_similarity, similarity_scores
 from sparsebert.model.sources import model_folder
-from tests.conftest import PROJECT
 
 TEXTS = ["Rivers run to the sea.", "", "A committee adjourned. " * 9, "Boats, sand and water go along. " * 100]
 
@@ -41,21 +39,11 @@ numpy.save({str(tmp_path / "theirs.npy")!r}, model.encode({TEXTS!r}))
 
 
 @pytest.mark.shared
-def test_its_evaluator_gives_the_score_of_our_benchmark(sparse_folder: Path, shared_data: Path) -> None:
-    benchmark = _benchmark()
-    rows = list(benchmark._read(shared_data / "glue/STS-B/dev.tsv", 9, 7))[:300]
-    ours = benchmark.sts_scores(benchmark.Encoder(str(sparse_folder)), {"STS-B dev": rows})["STS-B dev"]
-    scores, firsts, seconds = (list(column) for column in zip(*rows, strict=True))
+def test_its_evaluator_gives_our_score(sparse_folder: Path, shared_data: Path) -> None:
+    rows = read_similarity(shared_data / "glue/STS-B/dev.tsv")[:300]
+    ours = similarity_scores(Encoder(str(sparse_folder)), {"STS-B dev": rows})["STS-B dev"]
+    firsts, seconds, scores = ([getattr(one, name) for one in rows] for name in ("first", "second", "score"))
     evaluator = EmbeddingSimilarityEvaluator(firsts, seconds, scores, show_progress_bar=False, write_csv=False)
     theirs = evaluator(SentenceTransformer(str(sparse_folder), device="cpu"))["spearman_cosine"]
     assert 100 * theirs == pytest.approx(ours, abs=1e-3)
     assert ours > 50
-
-
-def _benchmark() -> Any:
-    spec = importlib.util.spec_from_file_location("sentence_scores", PROJECT / "benchmarks" / "sentence_scores.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from sparsebert.errors import ModelError
 from sparsebert.layers import Int8Linear
+from sparsebert.model.head_pooling import pooled
 from sparsebert.model.heads import segments
 from sparsebert.model.plan import Plan, plan_of
 from sparsebert.model.pooling import Pooling
 from sparsebert.model.positions import positions_of
 from sparsebert.patterns import Pattern
-from sparsebert.training.fidelity import pooled
 
 _ROWS, _TOKENS = 2, 4  # of the input that a graph is traced with
 _MOST_ROWS = 2**16

@@ -217,8 +217,7 @@ tags: [sparsebert, sparse-attention, feature-extraction]
 import sparsebert
 {opened}
 ```
-`sparsebert encode FILE --model THIS_FOLDER --out embeddings.npy` makes embeddings and prints how many tokens a second$
-your machine reads.
+`sparsebert encode` makes embeddings with this folder as its model, and prints how many tokens a second it reads.
 """
     write_atomic(folder / "README.md", text.encode())
 
