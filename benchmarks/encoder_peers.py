@@ -172,7 +172,7 @@ class Embedder:
         import torch
         from sentence_scores import BATCH
 
-        from sparsebert.training.fidelity import pooled
+        from sparsebert.model.head_pooling import pooled
 
         order = sorted(range(len(texts)), key=lambda number: len(texts[number]))
         vectors: Any = None

@@ -25,6 +25,7 @@ LEFT: dict[str, Callable[[dict[str, Any]], bool]] = {
     "docs/installing.md": lambda names: names["query"].shape == (1, 2, 64, 16),
     "docs/families.md": lambda names: Path("sparse/pattern.safetensors").is_file(),
     "docs/learning.md": lambda names: abs(names["pattern"].sparsity - 0.93) < 0.05 and names["gate"].steps == 6,
+    "docs/results/packed-rows.md": lambda names: names["states"].shape == (1, 12, 384),
     "docs/training.md": lambda names: (
         len(Path("runs/mine/metrics.jsonl").read_text().splitlines()) >= 20
         and names["result"].folder == Path("runs/mine")

@@ -20,6 +20,7 @@ from sparsebert.attention.sparse_library import is_built
 from sparsebert.errors import ConfigError
 from sparsebert.layers.bfloat16 import has_fast_bfloat16
 from sparsebert.model import extend_positions, load_model, unsparsify
+from sparsebert.model.head_pooling import pooled
 from sparsebert.model.heads import give_pattern, pattern_of
 from sparsebert.model.pooling import Pooling, pooling_of
 from sparsebert.model.positions import positions_of
@@ -28,7 +29,6 @@ from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern, find, window_border
 from sparsebert.text import TokenStore
 from sparsebert.text.builtin import python_docs
-from sparsebert.training.fidelity import pooled
 from sparsebert.training.starting_points import require_own_vocabulary, source_of
 
 _LENGTH, _SPARSITY = 128, 0.9  # of the pattern that stands for "sparse" where the user has none yet

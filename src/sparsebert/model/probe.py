@@ -54,7 +54,8 @@ def probe(model: Any, packed: Callable[..., dict[str, Any]] | None = None) -> li
     else:
         inputs = packed(model, tokens[real], lengths)
     with _evaluating(base):
-        states = functional_call(base, single, kwargs=inputs)[0]
+        # Not the output: a head may have had that pooled.
+        states = functional_call(base, single, kwargs={**inputs, "output_hidden_states": True})["hidden_states"][-1]
     return list(states[real].split(lengths.tolist()) if packed is None else states[0].split(lengths.tolist()))
 
 
