@@ -33,7 +33,7 @@ from statistics import fmean, median
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent
-LEARNED, MIXED, SENTENCES, CALIBRATION = 128, "mixed", 7, 100
+LEARNED, MIXED, SENTENCES, CALIBRATION, BATCH = 128, "mixed", 7, 100, 64
 QUICK = {"lengths": [64], "threads": [1], "articles": 8, "rows": 12}
 
 
@@ -139,7 +139,7 @@ class Texts:
         self.sets = {name: found[:rows] for name, found in sts_rows(data).items()}
         with gzip.open(data / "qmsum/documents.jsonl.gz", "rt", encoding="utf8") as file:
             self.long = json.loads(next(file))["text"]
-        self.sentences = [row[1] for row in next(iter(self.sets.values()))]
+        self.sentences = [row.first for row in next(iter(self.sets.values()))]
 
     def row(self, length: int) -> Any:
         """One row of exactly so many tokens."""
@@ -167,10 +167,9 @@ class Embedder:
         self.run, self.tokenizer = run, tokenizer
 
     def embed(self, texts: list[str]) -> Any:
-        """Unit vectors, as sentence_scores makes them."""
+        """Unit vectors."""
         import numpy as np
         import torch
-        from sentence_scores import BATCH
 
         from sparsebert.model.head_pooling import pooled
 
@@ -261,7 +260,9 @@ class Comparison:
     def quality(self) -> None:
         import torch
         from peer_encoders import FAMILIES
-        from sentence_scores import paragraph_pairs, sts_scores
+        from sentence_scores import paragraph_pairs
+
+        from sparsebert.embeddings import scores_of_embeddings
 
         torch.set_num_threads(os.cpu_count() or 1)
         paragraphs = [text for pair in paragraph_pairs(self.asked.data, self.asked.articles) for text in pair]
@@ -276,7 +277,7 @@ class Comparison:
                 dense = vectors if name == "torch float32" else dense
                 if self.record.has(kind="quality", encoder=name):
                     continue
-                scores = sts_scores(embedder, self.texts.sets)  # type: ignore[arg-type]
+                scores = scores_of_embeddings(embedder.embed, self.texts.sets)
                 distance = max(0.0, 1.0 - float((vectors * dense).sum(1).mean()))
                 self.record.add(kind="quality", encoder=name, mean=fmean(scores.values()), distance=distance, **scores)
 

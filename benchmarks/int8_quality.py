@@ -13,15 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 from sentence_scores import LENGTH, sts_rows
 
 from sparsebert import patterns
-from sparsebert.embeddings import Encoder
+from sparsebert.embeddings import Encoder, SimilaritySets, scores_of_embeddings, texts_of
 from sparsebert.embeddings.encoding import encode_texts
 from sparsebert.patterns import Pattern
-
-Sets = dict[str, list[tuple[float, str, str]]]
 
 
 def opened(name: str, precision: str) -> Encoder:
@@ -37,13 +34,9 @@ def unit_vectors(encoder: Encoder, sentences: list[str]) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def sts(vectors: np.ndarray, places: dict[str, int], sets: Sets) -> list[float]:
-    """Of each set."""
-    scores = []
-    for rows in sets.values():
-        cosines = [float(vectors[places[one]] @ vectors[places[other]]) for _, one, other in rows]
-        scores.append(100 * float(spearmanr(cosines, [score for score, _, _ in rows]).statistic))
-    return scores
+def scores_of(vectors: np.ndarray, sets: SimilaritySets) -> list[float]:
+    """Of each set, from the embeddings of texts_of(sets)."""
+    return list(scores_of_embeddings(lambda _: vectors, sets).values())
 
 
 def main() -> None:
@@ -55,16 +48,15 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     sets = sts_rows(asked.data)
-    sentences = sorted({text for rows in sets.values() for _, *pair in rows for text in pair})
-    places = {text: number for number, text in enumerate(sentences)}
+    sentences = texts_of(sets)
     print(f"| model | precision | {' | '.join(sets)} | mean | against fp32 | cosine: mean, worst of 99 %, worst |")
     print("|" + "---|" * (len(sets) + 5))
     for name in asked.models:
         exact = unit_vectors(opened(name, "fp32"), sentences)
-        wanted = sts(exact, places, sets)
+        wanted = scores_of(exact, sets)
         for precision in ("fp32", *asked.precisions):
             vectors = exact if precision == "fp32" else unit_vectors(opened(name, precision), sentences)
-            scores = sts(vectors, places, sets)
+            scores = scores_of(vectors, sets)
             cosines = np.sort((vectors * exact).sum(1))
             low, lowest = cosines[len(cosines) // 100], cosines[0]
             print(

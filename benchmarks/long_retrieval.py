@@ -24,10 +24,11 @@ import numpy as np
 import torch
 
 from sparsebert import Pattern, extend_positions, load_model, patterns, unsparsify
-from sparsebert.embeddings import PRECISIONS, Encoder
+from sparsebert.embeddings import Encoder
 from sparsebert.embeddings.encoder import Tokens
 from sparsebert.model.heads import pattern_of
 from sparsebert.model.positions import positions_of
+from sparsebert.model.precision import PRECISIONS
 from sparsebert.training.starting_points import source_of
 
 LENGTH, WINDOW, BATCH = 4096, 512, 32

@@ -13,8 +13,10 @@ from sparsebert.embeddings.similarity import (
     SimilaritySets,
     mean_similarity,
     read_similarity,
+    scores_of_embeddings,
     similarity_files,
     similarity_scores,
+    texts_of,
 )
 from sparsebert.embeddings.texts import Texts, read_texts
 
@@ -31,7 +33,9 @@ __all__ = [
     "mean_similarity",
     "read_similarity",
     "read_texts",
+    "scores_of_embeddings",
     "similarity_files",
     "similarity_scores",
+    "texts_of",
     "write_embeddings",
 ]

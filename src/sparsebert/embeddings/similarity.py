@@ -1,6 +1,6 @@
 """STS: how well the cosine of two embeddings follows what people say of two sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -62,12 +62,22 @@ def similarity_files(folder: Path) -> dict[str, Path]:
 
 def similarity_scores(encoder: Encoder, sets: SimilaritySets) -> dict[str, float]:
     """Of each set Spearman's correlation, in points, of the embeddings' cosine with people's scores."""
+    return scores_of_embeddings(lambda texts: encode_texts(encoder, texts).embeddings, sets)
+
+
+def texts_of(sets: SimilaritySets) -> list[str]:
+    """Every text once."""
+    return sorted({text for pairs in sets.values() for one in pairs for text in (one.first, one.second)})
+
+
+def scores_of_embeddings(embed: Callable[[list[str]], np.ndarray], sets: SimilaritySets) -> dict[str, float]:
+    """The same of whatever makes embeddings, a row a text."""
     from scipy.stats import spearmanr
 
     if not sets:
         return {}
-    texts = sorted({text for pairs in sets.values() for one in pairs for text in (one.first, one.second)})
-    vectors = encode_texts(encoder, texts).embeddings
+    texts = texts_of(sets)
+    vectors = embed(texts)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     place = {text: number for number, text in enumerate(texts)}
     scores = {}
