@@ -52,6 +52,7 @@ def draw(lines: list[Line], path: Path) -> None:
     mpl.use("svg")
     mpl.rcParams["svg.hashsalt"] = "encoder-peers"
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     found, judged = speeds(lines, 1), qualities(lines)
     inputs = list(dict.fromkeys(one for each in found.values() for one in each))
@@ -65,6 +66,9 @@ def draw(lines: list[Line], path: Path) -> None:
                 place = found[encoder][one], quality["mean"]
                 panel.scatter(*place, marker=markers[precision], color=colours[program], label=encoder)
         panel.set(xscale="log", xlabel="tokens a second", title=f"{one} tokens" if one.isdigit() else one)
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.xaxis.set_major_formatter(FuncFormatter(lambda speed, _: f"{speed / 1000:g}k"))
+        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.grid(alpha=0.3)
     axes[0][0].set_ylabel("mean of five STS sets")
     handles, labels = axes[0][0].get_legend_handles_labels()

@@ -1,0 +1,61 @@
+"""What does a step of search or adapt by distillation cost? Tokens a second of CPU time, and the first losses.
+
+    python benchmarks/distillation_steps.py --corpus CORPUS
+    PYTHONPATH=OTHER/src python benchmarks/distillation_steps.py --corpus CORPUS --precisions bfloat16
+
+The second line times the sources of another checkout, to be held against this one's: run both in turn. minilm, rows of
+128 tokens; two steps go before the ones that are timed.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from sparsebert.runs import AdaptRun, SearchRun
+from sparsebert.runs.run import RunSettings
+from sparsebert.training import signals
+from sparsebert.training.launch import joined
+from sparsebert.training.update import Updater
+
+WARMUP, PEER_TIMEOUT = 2, 7.0
+
+
+def timed(run: RunSettings, steps: int) -> str:
+    """Tokens a second and the losses of the first steps."""
+    with tempfile.TemporaryDirectory() as folder, joined(PEER_TIMEOUT) as ranks, signals.remembered() as received:
+        prepared = run.prepare(Path(folder))
+        objective = prepared.objective.train()
+        objective.micro_batches = prepared.config.micro_batches
+        updater = Updater(objective, prepared.config, ranks)
+        for step in range(WARMUP):
+            updater.step(step, received)
+        start = time.process_time()
+        reports = [updater.step(step, received) for step in range(WARMUP, WARMUP + steps)]
+        taken = time.process_time() - start
+    losses = ", ".join(f"{report.loss:.5f}" for report in reports[:4])
+    return f"{sum(report.tokens for report in reports) / taken:,.0f} tokens/s, losses {losses}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    for precision in asked.precisions:
+        given = {"model": "minilm", "corpus": asked.corpus, "steps": 240, "batch_size": asked.batch_size}
+        runs = {
+            "search": SearchRun.read({**given, "sparsity": 0.9, "precision": precision}),
+            "adapt": AdaptRun.read({**given, "pattern": "star", "precision": precision}),
+        }
+        for name, run in runs.items():
+            print(f"{name} in {precision}: {timed(run, asked.steps)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
