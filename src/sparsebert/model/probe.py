@@ -9,6 +9,7 @@ import torch
 from torch.func import functional_call
 
 from sparsebert.errors import ModelError
+from sparsebert.model.head_pooling import reads_first_token
 from sparsebert.model.plan import check_encoder
 
 PROBE_TOKENS = 7  # enough for padding and for neighbours to matter
@@ -54,8 +55,10 @@ def probe(model: Any, packed: Callable[..., dict[str, Any]] | None = None) -> li
     else:
         inputs = packed(model, tokens[real], lengths)
     with _evaluating(base):
-        # Not the output: a head may have had that pooled.
-        states = functional_call(base, single, kwargs={**inputs, "output_hidden_states": True})["hidden_states"][-1]
+        if reads_first_token(model):
+            states = functional_call(base, single, kwargs=inputs)[0]
+        else:  # the output is handed over as a mean
+            states = functional_call(base, single, kwargs={**inputs, "output_hidden_states": True})["hidden_states"][-1]
     return list(states[real].split(lengths.tolist()) if packed is None else states[0].split(lengths.tolist()))
 
 
