@@ -33,7 +33,8 @@ def test_fine_tuning_and_prediction_keep_to_one_device(builtin_data: Path, tmp_p
 def test_a_search_on_a_task_keeps_to_one_device(builtin_data: Path, tmp_path: Path, kind: str) -> None:
     with pretended_gpu():
         given = {"task": "rte", "data": str(builtin_data), "model": "scratch:tiny", "kind": kind, "sparsity": 0.5}
-        TaskSearchRun.read({**given, **SMALL}).make(tmp_path)
+        found = TaskSearchRun.read({**given, **SMALL}).make(tmp_path)
+    assert found.fields["sparsity"] == pytest.approx(0.5, abs=0.05)
 
 
 @pytest.mark.parametrize(
