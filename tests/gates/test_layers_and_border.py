@@ -51,9 +51,26 @@ def test_a_learned_border_freezes_to_the_sides_that_were_kept() -> None:
         assert set(found.tolist()) == set(np.flatnonzero(units).tolist())
 
 
+def test_a_directed_gate_has_a_unit_for_each_offset() -> None:
+    gate = gates.Structured(length=5, heads=1, learned_border=True, directed=True)
+    units = torch.arange(9.0)[None]  # offsets 0, 1, 2, -1, -2; left 5, right 6, top 7, bottom 8
+    assert gate.spread(units)[0].tolist() == [
+        [5, 7, 7, 7, 6],
+        [5, 0, 1, 2, 6],
+        [5, 3, 0, 1, 6],
+        [5, 4, 3, 0, 6],
+        [5, 8, 8, 8, 6],
+    ]
+    assert gate.sizes.tolist() == [3, 2, 1, 2, 1, 5, 5, 3, 3]
+    pattern = gate.pattern_of(np.array([[0, 1, 0, 0, 1, 0, 1, 0, 0]], dtype=bool))
+    assert pattern.picture(0) == "....#\n..#.#\n...##\n.#..#\n....#"
+    assert set(gate.units_of(pattern.entries(0)).tolist()) == {1, 4, 6}
+
+
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("border", [True, False, "learned"])
-def test_the_sparse_path_runs_what_the_dense_one_runs(border: object) -> None:
-    settings = {"border": bool(border), "learned_border": border == "learned", "explore": 0.0}
+def test_the_sparse_path_runs_what_the_dense_one_runs(border: object, directed: bool) -> None:
+    settings = {"border": bool(border), "learned_border": border == "learned", "explore": 0.0, "directed": directed}
     dense = gates.Structured(length=9, heads=2, layers=2, path="dense", **settings)  # type: ignore[arg-type]
     sparse = gates.Structured(length=9, heads=2, layers=2, path="sparse", **settings)  # type: ignore[arg-type]
     with torch.no_grad():
@@ -74,19 +91,22 @@ def test_the_sparse_path_runs_what_the_dense_one_runs(border: object) -> None:
         torch.testing.assert_close(lines, entries, atol=1e-6, rtol=1e-6)
 
 
-def test_a_ranking_gives_the_pattern_that_freezing_gives_and_nested_ones() -> None:
-    gate = _gate_of_layers()
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_ranking_gives_the_pattern_that_freezing_gives_and_nested_ones(directed: bool) -> None:
+    gate = _gate_of_layers(directed=directed)
     ranking = gate.ranking()
     kept = {}
     for sparsity in (0.4, 0.6, 0.8):
         picked = patterns.from_ranking(8, 2, 3, ranking, sparsity=sparsity)
         assert abs(picked.sparsity - gate.freeze(sparsity=sparsity, assured=0.0).sparsity) < 0.02
+        assert picked == gate.freeze(sparsity=picked.sparsity, assured=0.0)
         kept[sparsity] = {(layer, head, entry) for layer, head, found in picked.each_head() for entry in found.tolist()}
     assert kept[0.8] < kept[0.6] < kept[0.4]
 
 
-def test_a_gate_with_layers_and_a_learned_border_comes_back_from_its_file(tmp_path: Path) -> None:
-    gate = _gate_of_layers()
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_gate_with_layers_and_a_learned_border_comes_back_from_its_file(tmp_path: Path, directed: bool) -> None:
+    gate = _gate_of_layers(directed=directed)
     gates.save(gate, tmp_path / "gate.safetensors")
     back = gates.load(tmp_path / "gate.safetensors")
     assert (back.layers, back.settings) == (3, gate.settings)

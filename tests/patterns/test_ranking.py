@@ -97,6 +97,19 @@ def test_a_ranking_is_saved_and_changes_neither_digest_nor_equality(tmp_path: Pa
     assert to_bytes(loaded) == to_bytes(pattern)
 
 
+def test_a_directed_ranking_names_single_offsets_and_is_saved(tmp_path: Path) -> None:
+    units = np.array([[0, 0, 2], [0, 0, -5], [0, 0, -1], [0, 0, 0]], np.int32)  # 2, -1, the left side, 0
+    ranking = Ranking(units, directed=True)
+    assert ranking.sizes(6).tolist() == [2, 3, 6, 4]
+    pattern = patterns.from_ranking(6, 1, 1, ranking, sparsity=1 - 5 / 36)
+    assert pattern.picture() == "......\n...#..\n.#..#.\n..#...\n...#..\n......"
+    pattern.save(tmp_path / "p.safetensors")
+    loaded = Pattern.load(tmp_path / "p.safetensors")
+    assert to_bytes(loaded) == to_bytes(pattern)
+    assert loaded.at_sparsity(1 - 11 / 36).picture() == "#.....\n#..#..\n##..#.\n#.#...\n#..#..\n#....."
+    assert loaded.at_sparsity(0.6).at(8) == patterns.from_offsets(8, [[-1, 0, 2]], sides=[["left"]])
+
+
 def test_what_changes_entries_leaves_the_ranking_behind() -> None:
     pattern = patterns.from_ranking(8, 1, 1, [(0, 0, 1), (0, 0, 0)], sparsity=0.4)
     for changed in (pattern | patterns.star(8), pattern.without_diagonal(), pattern.crop(5), pattern.random_drop(1)):

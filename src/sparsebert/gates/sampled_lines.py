@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
+from sparsebert.gates.learned_lines import LearnedLines
 from sparsebert.patterns import Anchor, Pattern
 
 _EXPLORED_WEIGHT = 0.5
@@ -21,18 +22,22 @@ Border = bool | Literal["learned"]  # kept whatever is sampled, none, or sides t
 
 
 def line_entries(
-    length: int, distances: Int64[np.ndarray, " lines"], border: bool, sides: tuple[bool, ...] = (True,) * 4
+    length: int,
+    lines: LearnedLines,
+    keep: Bool[np.ndarray, " lines"],
+    border: bool,
+    sides: tuple[bool, ...] = (True,) * 4,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keys in row order, keys per row, and the distance of each entry of one head; -1 - side on a side of the border.
+    """Keys in row order, keys per row, and the unit of each entry of one head; -1 - side on a side of the border.
 
     sides: which of left, right, top and bottom there are, where there is a border.
     """
-    offsets = np.concatenate([-distances[::-1], distances[distances > 0]])
+    offsets = lines.kept(keep)
     edge = 1 if border else 0
     rows = np.arange(edge, length - edge)
     columns = rows[:, None] + offsets
     valid = (columns >= edge) & (columns < length - edge)
-    units = np.broadcast_to(np.abs(offsets), columns.shape)
+    units = np.broadcast_to(lines.unit_of(offsets), columns.shape)
     if not border:
         return columns[valid], valid.sum(1), units[valid]
     left, right = np.full((len(rows), 1), sides[0]), np.full((len(rows), 1), sides[1])
@@ -50,21 +55,22 @@ def line_entries(
 
 
 def lines_pattern(
-    length: int, keep: Bool[np.ndarray, "heads units"], border: Border, anchor: Anchor
+    length: int, keep: Bool[np.ndarray, "heads units"], border: Border, anchor: Anchor, directed: bool = False
 ) -> tuple[Pattern, Int64[np.ndarray, " kept"]]:
     """The pattern of the lines kept in each head, and for each of its entries head * (units + 1) + unit.
 
     Entries that are kept whatever is sampled get the number just behind a head's units.
     """
     heads, units = keep.shape
-    num_lines = units - 4 if border == "learned" else units
+    lines = LearnedLines(length - 2 if border else length, directed)
     every = (True,) * 4
     parts = [
         line_entries(
             length,
-            np.flatnonzero(head[:num_lines]),
+            lines,
+            head[: lines.count],
             bool(border),
-            tuple(head[num_lines:].tolist()) if border == "learned" else every,
+            tuple(head[lines.count :].tolist()) if border == "learned" else every,
         )
         for head in keep
     ]
@@ -73,7 +79,7 @@ def lines_pattern(
     keys = np.concatenate([key for key, _, _ in parts]).astype(np.int32)
     places = []
     for head, (_, _, unit) in enumerate(parts):
-        side = num_lines - 1 - unit if border == "learned" else units
+        side = lines.count - 1 - unit if border == "learned" else units
         places.append(np.where(unit < 0, side, unit) + head * (units + 1))
     return Pattern(heads, length, starts, keys, anchor), np.concatenate(places)
 

@@ -82,9 +82,12 @@ def _choices(gate: Gate) -> dict[str, Any]:
     }
 
 
+_LATER = {"learned_border", "directed"}  # settings that are off unless a gate was made with them
+
+
 def _as_before(choices: dict[str, Any]) -> dict[str, Any]:
     """Without what came later and is not used: equal gates give the bytes that they always gave."""
-    settings = {name: value for name, value in choices["settings"].items() if name != "learned_border" or value}
+    settings = {name: value for name, value in choices["settings"].items() if name not in _LATER or value}
     return {name: one for name, one in choices.items() if name != "layers" or one > 1} | {"settings": settings}
 
 

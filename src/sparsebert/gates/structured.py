@@ -1,4 +1,4 @@
-"""One learned gate per head and distance |i - j| (DAM_s)."""
+"""One learned gate per head and distance |i - j| (DAM_s), or per offset j - i."""
 
 from functools import lru_cache
 from typing import Any
@@ -12,6 +12,7 @@ from sparsebert import draws
 from sparsebert.attention import AttentionArguments
 from sparsebert.errors import GateError
 from sparsebert.gates.gate import Gate
+from sparsebert.gates.learned_lines import LearnedLines
 from sparsebert.gates.sampled_lines import Border, explored, lines_pattern, lines_within
 from sparsebert.gates.sizes import require_room
 from sparsebert.patterns import Pattern, Ranking, from_offsets
@@ -27,6 +28,7 @@ class Structured(Gate):
     pattern is a list of offsets that can be rebuilt at any length. Distance 0 is learned like the others: whether a
     token needs itself is the question. With settings.learned_border so are the four sides of the border, units behind
     the distances in order of SIDES: at high sparsity they would take most of the budget, and few heads need them all.
+    With settings.directed a head may look ahead and not back: each offset is a unit of its own.
     """
 
     @property
@@ -41,14 +43,13 @@ class Structured(Gate):
         # A key and a bias of every entry that the first sample keeps.
         entries = f"{share:.0%} of {self.all_heads} x {self.length} x {self.length} entries"
         require_room(8.0 * share * self.all_heads * self.length**2, entries)
-        lines = np.where(np.arange(self.num_lines) == 0, 1, 2) * (self.num_lines - np.arange(self.num_lines))
         sides = [self.length, self.length, self.length - 2, self.length - 2] if self.settings.learned_border else []
-        return np.concatenate([lines, np.array(sides, dtype=np.int64)])
+        return np.concatenate([self.lines.sizes(), np.array(sides, dtype=np.int64)])
 
     @property
-    def num_lines(self) -> int:
-        """Distances that are learned."""
-        return self.length - 2 if self.settings.border else self.length
+    def lines(self) -> LearnedLines:
+        """What is learned beside sides of the border: the first units."""
+        return LearnedLines(self.length - 2 if self.settings.border else self.length, self.settings.directed)
 
     @property
     def fixed(self) -> int:
@@ -62,7 +63,7 @@ class Structured(Gate):
         return self.alpha
 
     def spread(self, units: Float[Tensor, "all_heads units"]) -> Float[Tensor, "all_heads n n"]:
-        places, border = _places(self.length, self.num_lines, self.settings.learned_border, units.device)
+        places, border = _places(self.length, self.lines, self.settings.learned_border, units.device)
         lines = units.index_select(1, places).view(-1, self.length, self.length)
         return lines.masked_fill(border, 1.0) if self.fixed else lines
 
@@ -74,17 +75,17 @@ class Structured(Gate):
 
     def units_of(self, entries: Entries) -> Int64[np.ndarray, " entries"]:
         rows, columns = np.divmod(entries, self.length)
-        found = np.abs(rows - columns)
+        found = self.lines.unit_of(columns - rows)
         if self.settings.border:
             side = np.select(
                 [columns == 0, columns == self.length - 1, rows == 0, rows == self.length - 1], range(4), -1
             )
-            found = np.where(side < 0, found, self.num_lines + side if self.settings.learned_border else -1)
+            found = np.where(side < 0, found, self.lines.count + side if self.settings.learned_border else -1)
         return np.asarray(found)
 
     def pattern_of(self, keep: Bool[np.ndarray, "all_heads units"]) -> Pattern:
-        lines, sides = keep[:, : self.num_lines], keep[:, self.num_lines :]
-        offsets = [sorted({sign * int(line) for line in np.flatnonzero(head) for sign in (-1, 1)}) for head in lines]
+        lines, sides = keep[:, : self.lines.count], keep[:, self.lines.count :]
+        offsets = [self.lines.kept(head).tolist() for head in lines]
         border: dict[str, Any] = {"border": self.settings.border}
         if self.settings.learned_border:
             border = {"sides": self._by_layer([[SIDES[side] for side in np.flatnonzero(head)] for head in sides])}
@@ -100,9 +101,11 @@ class Structured(Gate):
         """All units in the order of their log-odds: what a denser pattern would keep next."""
         order = np.argsort(-self.logits().detach().double().cpu().numpy().reshape(-1), kind="stable")
         heads, units = np.divmod(order, len(self.sizes))
-        distances = np.where(units < self.num_lines, units, self.num_lines - 1 - units)
-        rows = np.stack([heads // self.heads, heads % self.heads, distances], axis=1)
-        return Ranking(rows.astype(np.int32), self.settings.border)
+        ahead, sides = np.arange(self.lines.distances), np.arange(len(SIDES))
+        back = -len(SIDES) - ahead[1:] if self.settings.directed else ahead[:0]
+        codes = np.concatenate([ahead, back, -1 - sides])[units]
+        rows = np.stack([heads // self.heads, heads % self.heads, codes], axis=1)
+        return Ranking(rows.astype(np.int32), self.settings.border, self.settings.directed)
 
     def parameter_groups(self, weights_rate: float) -> list[dict[str, Any]]:
         return [self.alpha_group([self.alpha], weights_rate)]
@@ -115,7 +118,7 @@ class Structured(Gate):
         draw = draws.generator(seed, "gates/explore", step, max(micro, 0)).random((self.all_heads, len(self.sizes)))
         keep, weights = explored(units, draw[layer * self.heads : (layer + 1) * self.heads], chance)
         border: Border = "learned" if self.settings.learned_border else self.settings.border
-        pattern, places = lines_pattern(self.length, keep, border, self.anchor)
+        pattern, places = lines_pattern(self.length, keep, border, self.anchor, self.settings.directed)
         if within is not None:
             pattern, places = lines_within(pattern, places, within)
         bias = weights.clamp(min=1e-30).log() if self.relaxation == "log" else -self.c * (1 - weights)
@@ -124,12 +127,15 @@ class Structured(Gate):
 
 
 @lru_cache(maxsize=8)
-def _places(length: int, lines: int, learned_border: bool, device: torch.device) -> tuple[Tensor, Tensor]:
+def _places(length: int, lines: LearnedLines, learned_border: bool, device: torch.device) -> tuple[Tensor, Tensor]:
     """The unit of every entry, and which entries are the border."""
     places = torch.arange(length, device=device)
     inside = (places > 0) & (places < length - 1)
     # Distances that only the border has stand for no unit; any index serves, for the border is filled with ones.
-    units = (places[:, None] - places).abs().clamp(max=lines - 1)
+    furthest = lines.distances - 1
+    offsets = (places - places[:, None]).clamp(-furthest, furthest)
+    units = torch.from_numpy(lines.units).to(device)[offsets + furthest]
     if learned_border:
-        units[0], units[-1], units[:, 0], units[:, -1] = lines + 2, lines + 3, lines, lines + 1
+        left = lines.count
+        units[0], units[-1], units[:, 0], units[:, -1] = left + 2, left + 3, left, left + 1
     return units.view(-1), ~(inside[:, None] & inside)

@@ -60,8 +60,12 @@ def layer_needs(pattern: Pattern, gate: Structured | None = None) -> list[LayerN
 
 
 def _log_odds(gate: Structured) -> list[dict[str, float]]:
-    lines = gate.logits().detach().double().cpu().numpy()[:, : gate.num_lines]
-    by_layer = lines.reshape(gate.layers, gate.heads, -1)
+    lines = gate.lines
+    logits = gate.logits().detach().double().cpu().numpy()[:, : lines.count]
+    # A distance is as likely as the likelier of its offsets.
+    distances = np.arange(lines.distances)
+    both = np.maximum(logits[:, lines.unit_of(distances)], logits[:, lines.unit_of(-distances)])
+    by_layer = both.reshape(gate.layers, gate.heads, -1)
     return [{kind: float(np.mean(one[:, slice(*ends)])) for kind, ends in KINDS_OF_LINES.items()} for one in by_layer]
 
 

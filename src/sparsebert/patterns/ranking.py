@@ -2,33 +2,36 @@
 
 (layer, head, distance), the worthiest first --budget--> the first so many of them, and the border --> Pattern
 
-A side of the border may be ranked like a line; it is written as a distance below 0.
+A side of the border may be ranked like a line; it is written as a distance below 0. A directed ranking names single
+offsets j - i instead of distances.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int32, Int64
+from jaxtyping import Bool, Int32, Int64
 
 from sparsebert.errors import PatternError
 from sparsebert.patterns.entries import SIDES
 from sparsebert.settings import Share, fits
 
-_LOWEST = (0, 0, -len(SIDES))
+_SIDES = len(SIDES)
 _BEYOND = 0.005  # of all entries: so far past the ends of a ranking its end is still the nearest pattern
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Lines in order of worth. A line is both offsets of a distance in one head of one layer."""
+    """Lines in order of worth. A line is both offsets of a distance in one head of one layer; directed, one offset."""
 
     units: Int32[np.ndarray, "units 3"]  # layer, head and distance; -1 to -4: a side of the border, in order of SIDES
     border: bool = True  # lines lie inside the border, which is kept whatever the budget unless its sides are ranked
+    directed: bool = False  # a distance d is the offset d alone; the offset -d is written as -4 - d
 
     def __post_init__(self) -> None:
         units = self.units
-        if units.dtype != np.int32 or units.ndim != 2 or units.shape[1] != 3 or (units < _LOWEST).any():
+        lowest = (0, 0, -np.iinfo(np.int32).max if self.directed else -_SIDES)
+        if units.dtype != np.int32 or units.ndim != 2 or units.shape[1] != 3 or (units < lowest).any():
             raise PatternError(
                 f"a ranking of {units.dtype} {list(units.shape)} cannot be; expected int32 [units, 3]: layer, head and "
                 "distance, none below 0 but for the four sides of the border, -1 to -4"
@@ -42,7 +45,7 @@ class Ranking:
     @property
     def has_sides(self) -> bool:
         """Whether the border has to earn its place as lines have."""
-        return bool((self.units[:, 2] < 0).any())
+        return bool(_is_side(self.units[:, 2]).any())
 
     def check(self, layers: int, heads: int) -> None:
         """Refuse lines of layers or heads that a pattern does not have."""
@@ -54,11 +57,12 @@ class Ranking:
 
     def sizes(self, length: int) -> Int64[np.ndarray, " units"]:
         """Entries that each line adds to a pattern of that length; none where it reaches past it."""
-        distances = self.units[:, 2].astype(np.int64)
+        codes = self.units[:, 2].astype(np.int64)
         inner = length - 2 if self.border else length
-        lines = np.where(distances == 0, 1, 2) * np.maximum(inner - distances, 0)
-        sides = np.where(distances >= -2, length, max(length - 2, 0))
-        return np.asarray(np.where(distances < 0, sides, lines))
+        distances = np.where(codes < 0, -codes - _SIDES, codes)
+        lines = np.where((distances == 0) | self.directed, 1, 2) * np.maximum(inner - distances, 0)
+        sides = np.where(codes >= -2, length, max(length - 2, 0))
+        return np.asarray(np.where(_is_side(codes), sides, lines))
 
     def always(self, length: int) -> int:
         """Entries of one head that are kept whatever the budget."""
@@ -71,11 +75,13 @@ class Ranking:
         self.check(layers, heads)
         offsets: list[list[list[int]]] = [[[] for _ in range(heads)] for _ in range(layers)]
         sides: list[list[list[str]]] = [[[] for _ in range(heads)] for _ in range(layers)]
-        for layer, head, distance in self.units[: self._count(sparsity, length, layers * heads)].tolist():
-            if distance < 0:
-                sides[layer][head].append(SIDES[-1 - distance])
+        for layer, head, code in self.units[: self._count(sparsity, length, layers * heads)].tolist():
+            if -_SIDES <= code < 0:
+                sides[layer][head].append(SIDES[-1 - code])
+            elif self.directed:
+                offsets[layer][head].append(code if code >= 0 else code + _SIDES)
             else:
-                offsets[layer][head] += [-distance, distance]
+                offsets[layer][head] += [-code, code]
         if not self.has_sides:
             return [{"offsets": one, "border": self.border} for one in offsets]
         return [{"offsets": one, "sides": side} for one, side in zip(offsets, sides, strict=True)]
@@ -98,3 +104,7 @@ class Ranking:
                 f"{densest:.4f} to {sparsest:.4f}"
             )
         return int(np.abs(totals - (1.0 - sparsity) * entries).argmin())
+
+
+def _is_side(codes: Int64[np.ndarray, " units"] | Int32[np.ndarray, " units"]) -> Bool[np.ndarray, " units"]:
+    return np.asarray((codes < 0) & (codes >= -_SIDES))

@@ -10,11 +10,14 @@ from sparsebert.files import open_sealed_tensors, read_bytes, seal_tensors, writ
 from sparsebert.patterns.ranking import Ranking
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from sparsebert.patterns.pattern import Pattern
 
 # The first format knows one layer and no ranking, and is written wherever it will do: equal patterns give equal bytes
 # in every version, and a version that knows only the first refuses what it would misread.
-FORMAT, FORMAT_WITH_LAYERS = 1, 2
+FORMAT, FORMAT_WITH_LAYERS, FORMAT_DIRECTED = 1, 2, 3
+_KNOWN = (FORMAT, FORMAT_WITH_LAYERS, FORMAT_DIRECTED)
 
 
 def save(pattern: Pattern, path: Path) -> None:
@@ -39,6 +42,7 @@ def to_bytes(pattern: Pattern) -> bytes:
         about |= {"format": FORMAT_WITH_LAYERS, "layers": pattern.layers}
     if pattern.ranking is not None:
         about |= {"border": pattern.ranking.border}
+        about |= {"format": FORMAT_DIRECTED, "directed": True} if pattern.ranking.directed else {}
         tensors |= {"ranking": pattern.ranking.units}
     return seal_tensors(tensors, about)
 
@@ -48,9 +52,9 @@ def from_bytes(data: bytes, path: Path, kind: type[Pattern]) -> Pattern:
     tensors, about = open_sealed_tensors(data, path)
     if about.get("kind") != "pattern":
         raise FileError(f"{path} holds a {about.get('kind')!r}; expected a pattern saved by Pattern.save")
-    if about.get("format") not in (FORMAT, FORMAT_WITH_LAYERS):
+    if about.get("format") not in _KNOWN:
         raise FileError(
-            f"{path} has pattern format {about.get('format')!r}; this version reads {FORMAT} and {FORMAT_WITH_LAYERS}"
+            f"{path} has pattern format {about.get('format')!r}; this version reads {FORMAT} to {_KNOWN[-1]}"
         )
     is_first = about["format"] == FORMAT
     if set(tensors) - ({"ranking"} if not is_first else set()) != {"keys", "row_starts"}:
@@ -64,9 +68,13 @@ def from_bytes(data: bytes, path: Path, kind: type[Pattern]) -> Pattern:
             about["anchor"],
             about["rule"],
             1 if is_first else int(about["layers"]),
-            Ranking(tensors["ranking"], bool(about["border"])) if "ranking" in tensors else None,
+            _ranking(tensors["ranking"], about) if "ranking" in tensors else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"{path} lacks a field of a pattern file ({error}); save the pattern again") from error
     except PatternError as error:
         raise PatternError(f"{path}: {error}") from error
+
+
+def _ranking(units: np.ndarray, about: dict[str, Any]) -> Ranking:
+    return Ranking(units, bool(about["border"]), about["format"] == FORMAT_DIRECTED and bool(about["directed"]))
