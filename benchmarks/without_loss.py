@@ -2,10 +2,13 @@
 
     python benchmarks/without_loss.py --corpus CORPUS --data DATA --out OUT --seeds 3
     python benchmarks/without_loss.py --out OUT --table --figure docs/results/without-loss.svg
+    python benchmarks/without_loss.py --out OUT --compare
 
 CORPUS must hold none of the articles that `sentence_scores.py` asks about: it takes the first of DATA's Wikipedia, so
 prepare the later ones. Every run is one of the package's own, in a folder below OUT, and goes on where it was; scores
 are added to OUT/scores.jsonl as they come, what is asked first at first, so the script may be ended at any time.
+--patterns leaves the others to another process with the same OUT. Learned and hand-made patterns are compared by the
+distance of embeddings at the same sparsity, untouched and after as many steps of adapting (--compared-steps).
 """
 
 import argparse
@@ -31,45 +34,46 @@ STS = ("STS-B dev", "STS12", "STS13", "STS14", "STS15")
 
 @dataclass(frozen=True)
 class Condition:
-    """A pattern, and whether the weights were adapted to it."""
+    """A pattern, and how long the weights were adapted to it."""
 
     name: str  # of the kind of pattern
     sparsity: float  # that was asked for; of a hand-made one its own
     seed: int
-    adapted: bool = False
+    steps: int = 0  # of adapting; 0: weights as published
+    whole: bool = True  # STS sets too, not paragraphs alone
 
     @property
     def key(self) -> str:
-        return f"{self.name}-{100 * self.sparsity:.1f}-{'adapted' if self.adapted else 'untouched'}-{self.seed}"
+        weights = f"{self.steps}-steps" if self.steps else "untouched"
+        return f"{self.name}-{100 * self.sparsity:.1f}-{weights}-{self.seed}"
 
 
-def conditions(seeds: int) -> Iterator[Condition]:
+def conditions(asked: argparse.Namespace) -> Iterator[Condition]:
     """What is asked first at first; a condition may come twice."""
     handmade = [(name, patterns.named(name, LENGTH, HEADS).sparsity) for name in HANDMADE]
-    windows = [("window_border", sparsity) for sparsity in (0.9, 0.95, 0.96)]
+    by_window = [patterns.window_border(LENGTH, sparsity=sparsity).sparsity for sparsity in (0.9, 0.95, 0.96)]
+    windows = [("window_border", sparsity) for sparsity in by_window]
+    others = [*windows, *handmade]
 
-    def learned(name: str, sparsity: float, adapted: bool = False) -> Iterator[Condition]:
-        yield from (Condition(name, sparsity, seed, adapted) for seed in range(seeds))
+    def seeds(name: str, sparsity: float, steps: int = 0, whole: bool = True) -> Iterator[Condition]:
+        yield from (Condition(name, sparsity, seed, steps, whole) for seed in range(asked.seeds))
 
     yield Condition("dense", 0.0, 0)
-    yield from learned("learned by layer", 0.9)
-    yield from learned("learned", 0.9)
-    yield from learned("learned by layer", 0.9, adapted=True)
-    yield from learned("learned by layer", 0.95)
-    yield from (Condition(name, sparsity, 0) for name, sparsity in [*windows, *handmade])
-    yield from learned("learned by layer", 0.95, adapted=True)
-    yield Condition("window_border", 0.9, 0, adapted=True)
-    yield Condition("window_border", 0.95, 0, adapted=True)
-    for sparsity in (0.8, 0.97, 0.96):
-        yield from learned("learned by layer", sparsity)
-        yield from learned("learned by layer", sparsity, adapted=True)
-    for sparsity in (0.95, 0.8, 0.96, 0.97):
-        yield from learned("learned", sparsity)
-    for _, sparsity in handmade:
-        yield from learned("learned by layer", sparsity)
-        yield from learned("learned by layer", sparsity, adapted=True)
-    for name, sparsity in [*windows, *handmade]:
-        yield from learned(name, sparsity, adapted=True)
+    yield from seeds("learned by layer", 0.9)
+    yield from seeds("learned", 0.9)
+    yield from seeds("learned by layer", 0.95)
+    yield from (Condition(name, sparsity, 0) for name, sparsity in others)
+    yield from seeds("learned by layer", 0.9, asked.adapt_steps)
+    for _, sparsity in others:
+        yield from seeds("learned by layer", sparsity, whole=False)
+    for name, sparsity in others:
+        yield from seeds(name, sparsity, asked.compared_steps, whole=False)
+        yield from seeds("learned by layer", sparsity, asked.compared_steps, whole=False)
+    for sparsity in (0.95, 0.8, 0.97):
+        yield from seeds("learned by layer", sparsity)
+        yield from seeds("learned by layer", sparsity, asked.adapt_steps)
+    for sparsity in (0.95, 0.8, 0.97):
+        yield from seeds("learned", sparsity)
 
 
 class Lab:
@@ -99,10 +103,10 @@ class Lab:
 
     def encoder(self, condition: Condition) -> Encoder:
         pattern = self.pattern(condition)
-        if not condition.adapted:
+        if not condition.steps:
             return encoder_of("minilm", pattern)
         folder = self.out / condition.key.replace(" ", "-")
-        given = {**self.common, "model": "minilm", "steps": self.asked.adapt_steps, "seed": condition.seed}
+        given = {**self.common, "model": "minilm", "steps": condition.steps, "seed": condition.seed}
         AdaptRun.read({**given, "pattern": pattern}).make(folder, for_this_terminal(folder.name))
         return encoder_of(str(folder))
 
@@ -114,14 +118,14 @@ def run(asked: argparse.Namespace) -> None:
     done = {line["key"] for line in read(scores)}
     sets, pairs = sts_rows(asked.data), paragraph_pairs(asked.data, 1000)
     dense = embed(encoder_of("minilm"), pairs)
-    for condition in conditions(asked.seeds):
-        if condition.key in done:
+    for condition in conditions(asked):
+        if condition.key in done or not (asked.patterns is None or condition.name in asked.patterns):
             continue
         done.add(condition.key)
         encoder = lab.encoder(condition)
         with torch.autocast("cpu", torch.bfloat16, enabled=asked.precision == "bfloat16"):
-            figures = scored(encoder, sets, pairs, dense)
-        line = {"key": condition.key, "name": condition.name, "seed": condition.seed, "adapted": condition.adapted}
+            figures = scored(encoder, sets if condition.whole else {}, pairs, dense)
+        line = {"key": condition.key, "name": condition.name, "seed": condition.seed, "steps": condition.steps}
         with scores.open("a") as file:
             file.write(json.dumps({**line, **figures}) + "\n")
         print(condition.key, {name: round(value, 3) for name, value in figures.items()}, flush=True)
@@ -133,23 +137,52 @@ def read(scores: Path) -> list[dict[str, Any]]:
 
 def table(lines: list[dict[str, Any]]) -> str:
     """A row a condition, means over seeds with the lowest and highest of them."""
-    rows: dict[tuple[str, bool, str], list[dict[str, Any]]] = {}
+    rows: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for line in lines:
-        rows.setdefault((line["name"], line["adapted"], f"{100 * line['sparsity']:.1f}"), []).append(line)
+        rows.setdefault((line["name"], line["steps"], f"{100 * line['sparsity']:.1f}"), []).append(line)
     text = [
         "| pattern | weights | sparsity | seeds | STS-B dev | STS12..15 | paragraphs | distance |",
         "|---|" + "---|" * 7,
     ]
-    for (name, adapted, sparsity), found in rows.items():
-        others = [fmean(line[one] for one in STS[1:]) for line in found]
-        cells = [_spread([line["STS-B dev"] for line in found], 2), _spread(others, 2)]
+    for (name, steps, sparsity), found in sorted(rows.items(), key=lambda row: (row[0][0] != "dense", row[0])):
+        whole = [line for line in found if STS[0] in line]
+        others = [fmean(line[one] for one in STS[1:]) for line in whole]
+        cells = [_spread([line["STS-B dev"] for line in whole], 2), _spread(others, 2)]
         cells += [_spread([line["paragraphs"] for line in found], 1), _spread([line["distance"] for line in found], 4)]
-        weights = "adapted" if adapted else "untouched"
+        weights = f"{steps} steps" if steps else "untouched"
         text.append(f"| {name} | {weights} | {sparsity} % | {len(found)} | {' | '.join(cells)} |")
     return "\n".join(text) + "\n"
 
 
+def compared(lines: list[dict[str, Any]]) -> str:
+    """Learned beside hand-made at equal sparsity and steps: distances, and how many seeds are won."""
+    text = ["| pattern | sparsity | weights | its distance | learned by layer | learned against it | seeds won |"]
+    text.append("|---|" + "---|" * 6)
+    learned: dict[tuple[int, str], dict[int, float]] = {}
+    for line in lines:
+        if line["name"] == "learned by layer":
+            found = learned.setdefault((line["steps"], f"{100 * line['sparsity']:.1f}"), {})
+            found[line["seed"]] = line["distance"]
+    theirs: dict[tuple[str, str, int], dict[int, float]] = {}
+    for line in lines:
+        if line["name"] in (*HANDMADE, "window_border"):
+            place = (line["name"], f"{100 * line['sparsity']:.1f}", line["steps"])
+            theirs.setdefault(place, {})[line["seed"]] = line["distance"]
+    for (name, sparsity, steps), distances in theirs.items():
+        ours = learned.get((steps, sparsity), {})
+        pairs = [(distances.get(seed, distances[0]), mine) for seed, mine in ours.items()]
+        if not pairs:
+            continue
+        cells = [_spread(list(distances.values()), 4), _spread(list(ours.values()), 4)]
+        cells += [f"{fmean(mine / other for other, mine in pairs) - 1:+.0%}"]
+        cells += [f"{sum(mine < other for other, mine in pairs)} of {len(pairs)}"]
+        text.append(f"| {name} | {sparsity} % | {f'{steps} steps' if steps else 'untouched'} | {' | '.join(cells)} |")
+    return "\n".join(text) + "\n"
+
+
 def _spread(values: list[float], digits: int) -> str:
+    if not values:
+        return ""
     mean = f"{fmean(values):.{digits}f}"
     return mean if len(values) == 1 else f"{mean} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
@@ -163,14 +196,14 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
         {"distance": "embedding distance to dense", "paragraphs": "paragraphs found, %"}.items(), 1
     ):
         axes = drawn.add_subplot(1, 2, place)
-        for name, adapted in sorted({(line["name"], line["adapted"]) for line in lines if line["name"] != "dense"}):
-            points = [line for line in lines if (line["name"], line["adapted"]) == (name, adapted)]
+        for name, steps in sorted({(line["name"], line["steps"]) for line in lines if line["name"] != "dense"}):
+            points = [line for line in lines if (line["name"], line["steps"]) == (name, steps)]
             by_sparsity: dict[float, list[float]] = {}
             for line in points:
                 by_sparsity.setdefault(round(100 * line["sparsity"], 1), []).append(line[measure])
             places = sorted(by_sparsity)
-            style = {"marker": "o" if adapted else "x", "linestyle": "-" if adapted else ":"}
-            label = f"{name}, {'adapted' if adapted else 'untouched'}"
+            style = {"marker": "o" if steps else "x", "linestyle": "-" if steps else ":"}
+            label = f"{name}, {f'{steps} steps' if steps else 'untouched'}"
             axes.plot(places, [fmean(by_sparsity[one]) for one in places], label=label, **style)
         for line in lines:
             if line["name"] == "dense" and measure == "paragraphs":
@@ -189,9 +222,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--search-steps", type=int, default=300)
     parser.add_argument("--adapt-steps", type=int, default=600)
+    parser.add_argument("--compared-steps", type=int, default=150, help="of learned and hand-made patterns alike")
+    parser.add_argument("--patterns", nargs="+", help="only these kinds, e.g. 'learned by layer' star")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="print what there is, train nothing")
+    parser.add_argument("--compare", action="store_true", help="print learned beside hand-made patterns")
     parser.add_argument("--figure", type=Path)
     asked = parser.parse_args()
     if asked.corpus is not None and asked.data is not None:
@@ -199,6 +235,8 @@ def main() -> None:
     lines = read(asked.out / "scores.jsonl")
     if asked.table:
         print(table(lines))
+    if asked.compare:
+        print(compared(lines))
     if asked.figure is not None:
         figure(lines, asked.figure)
 

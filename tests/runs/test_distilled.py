@@ -131,7 +131,7 @@ def test_a_weight_on_the_embeddings_counts_in_the_loss(docs_corpus: Path, found:
         folder = tmp_path / str(weight)
         adapt(docs_corpus, found, embedding_weight=weight).make(folder)
         first[weight] = json.loads((folder / "metrics.jsonl").read_text().splitlines()[0])
-    assert first[None] == first[1.0]
+    assert first[None] == first[4.0]
     extra = first[4.0]["loss"] - first[1.0]["loss"]
     assert extra == pytest.approx(3 * first[1.0]["embedding_distance"], rel=1e-4)
 

@@ -152,6 +152,6 @@ def _words(out: Path, fields: Mapping[str, Any]) -> str:
     others = [f"\nat {one['sparsity']:.2%} {one['embedding_distance']:.4f}" for one in fields.get("at_sparsities", [])]
     return (
         f"{out}: {fields['sparsity']:.2%} sparse, {score} under the pattern; "
-        f"{fields['heads_with_diagonal']:.0%} of heads keep the diagonal, {fields['heads_with_neighbours']:.0%} keep ±1"
-        + "".join(others)
+        f"{fields['heads_with_diagonal']:.0%} of heads keep the diagonal, "
+        f"{fields['heads_with_neighbours']:.0%} keep a neighbour" + "".join(others)
     )

@@ -16,7 +16,7 @@ from sparsebert.training import Objective
 class AdaptRun(UnderPattern, DistilledRun):
     """Distillation on plain text: no labels, no new head."""
 
-    RATE = 2e-4
+    RATE, EMBEDDING_WEIGHT = 1e-4, 4.0  # weights can give texts what a pattern alone cannot
 
     def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
         # The pattern comes before the weights: one that cannot be is found out at once.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from sparsebert.batches import PlainBatches, TextBatch
 from sparsebert.batches.plain import FULL
@@ -14,7 +14,7 @@ from sparsebert.model.positions import positions_of
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import NotNegative, Share
 from sparsebert.text import TokenStore
-from sparsebert.training.distillation import EMBEDDING_WEIGHT, DistillationObjective
+from sparsebert.training.distillation import DistillationObjective
 from sparsebert.training.starting_points import require_own_vocabulary, source_of
 from sparsebert.training.teacher import Teacher
 from sparsebert.training.text_objective import BatchParts, BatchSource
@@ -26,8 +26,11 @@ class DistilledRun(TextRun):
 
     teacher: str | None = None  # a model; None: what the student's weights began as, dense
     pooling: Pooling | None = None  # of an embedding; None: as the model's folder says, or the mean
-    embedding_weight: NotNegative | None = None  # of the embeddings' distance beside the states' error; None: 1
+    # Of the embeddings' distance beside the states' error; None: what suits the kind of run.
+    embedding_weight: NotNegative | None = None
     full_rows: Share | None = None  # of a batch; the others are shorter, or pairs; None: a little over half
+
+    EMBEDDING_WEIGHT: ClassVar[float] = 1.0  # where none is given
 
     def distillation(self, store: TokenStore, *, trains_weights: bool) -> DistillationObjective:
         if self.model.startswith("scratch:"):
@@ -43,7 +46,7 @@ class DistilledRun(TextRun):
             PlainBatches(store, split="held_out", seed=held_out_seed, **self.row_sizes()),
             pooling=self.pooling or pooling_of(source_of(self.model)),
             trains_weights=trains_weights,
-            embedding_weight=EMBEDDING_WEIGHT if self.embedding_weight is None else self.embedding_weight,
+            embedding_weight=self.EMBEDDING_WEIGHT if self.embedding_weight is None else self.embedding_weight,
             num_held_out=self.num_held_out,
             learning_rate=self.RATE if self.learning_rate is None else self.learning_rate,
             weight_decay=self.weight_decay,

@@ -22,8 +22,6 @@ from sparsebert.training.objective import Losses
 from sparsebert.training.teacher import Teacher
 from sparsebert.training.text_objective import BatchParts, BatchSource, TextObjective
 
-EMBEDDING_WEIGHT = 1.0  # of the distance between embeddings beside the error of the states, where none is given
-
 
 class DistillationObjective(TextObjective[TextBatch]):
     """A student learns to make the states that its teacher makes.
@@ -41,7 +39,7 @@ class DistillationObjective(TextObjective[TextBatch]):
         *,
         pooling: Pooling = "mean",
         trains_weights: bool = True,
-        embedding_weight: float = EMBEDDING_WEIGHT,
+        embedding_weight: float = 1.0,
         **settings: Any,
     ) -> None:
         super().__init__(model.requires_grad_(trains_weights), batches, held_out, **settings)

@@ -14,6 +14,7 @@ from sparsebert.gates import Diagonal, Gate, Structured
 from sparsebert.model import attach, detach, running
 from sparsebert.model.heads import give_pattern
 from sparsebert.patterns import Pattern
+from sparsebert.patterns.entries import Entries
 from sparsebert.training.objective import Losses, Objective, Wrapper
 
 
@@ -140,8 +141,12 @@ def summary(pattern: Pattern) -> dict[str, Any]:
 
 
 def _share_of_heads(pattern: Pattern, distance: int) -> float:
-    """The share of heads that keep most of a line."""
+    """The share of heads that keep most of a line, ahead or back."""
     n = pattern.length
     rows = np.arange(1, n - 1 - distance)
-    line = rows * n + rows + distance
-    return float(np.mean([np.isin(line, entries).mean() > 0.5 for _, _, entries in pattern.each_head()]))
+    lines = rows * n + rows + distance, (rows + distance) * n + rows
+
+    def keeps(entries: Entries) -> bool:
+        return any(np.isin(line, entries).mean() > 0.5 for line in lines)
+
+    return float(np.mean([keeps(entries) for _, _, entries in pattern.each_head()]))
