@@ -66,10 +66,13 @@ class Record:
         if path.exists():
             self.lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
-    def add(self, **line: Any) -> None:
-        self.lines.append(line)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+    def add(self, *lines: dict[str, Any]) -> None:
+        """All of these lines or, where the program ends before they are written, none."""
+        from sparsebert.files import write_atomic
+
+        whole = [*self.lines, *lines]
+        write_atomic(self.path, "".join(json.dumps(line) + "\n" for line in whole).encode())
+        self.lines = whole
 
     def has(self, **fields: Any) -> bool:
         return any(all(line.get(name) == value for name, value in fields.items()) for line in self.lines)
@@ -92,7 +95,7 @@ def about(record: Record, pattern: Any) -> None:
     if not record.has(kind="about"):
         ours = f"ours under a pattern {pattern.sparsity:.1%} sparse at {pattern.length}, rebuilt at each length"
         text = f"{machine()}, {datetime.now(UTC):%d %B %Y}; {ours}."
-        record.add(kind="about", text=text, pattern=pattern.digest)
+        record.add({"kind": "about", "text": text, "pattern": pattern.digest})
     if not record.has(kind="about", pattern=pattern.digest):
         sys.exit(f"{record.path} was measured under another pattern; name another --out, or give that --pattern")
 
@@ -106,7 +109,7 @@ def made(makers: dict[str, Any], record: Record) -> dict[str, Any]:
         except Exception as error:
             why = str(error).strip().split("\n")[0]
             if not record.has(kind="missing", encoder=name):
-                record.add(kind="missing", encoder=name, why=why)
+                record.add({"kind": "missing", "encoder": name, "why": why})
             print(f"no {name}: {why}", file=sys.stderr)
     return found
 
@@ -250,11 +253,10 @@ class Comparison:
         runs, tokens = self.runs(one, threads)
         with torch.no_grad():
             seconds = by_turns(runs, threads, self.asked.budget)
-        # Written together: a group that was cut short is measured again as a whole.
-        for name, each in seconds.items():
-            self.record.add(
-                kind="speed", input=str(one), threads=threads, encoder=name, tokens_per_second=tokens / each
-            )
+        about = {"kind": "speed", "input": str(one), "threads": threads}
+        self.record.add(
+            *({**about, "encoder": name, "tokens_per_second": tokens / each} for name, each in seconds.items())
+        )
         gc.collect()
 
     def quality(self) -> None:
@@ -279,7 +281,8 @@ class Comparison:
                     continue
                 scores = scores_of_embeddings(embedder.embed, self.texts.sets)
                 distance = max(0.0, 1.0 - float((vectors * dense).sum(1).mean()))
-                self.record.add(kind="quality", encoder=name, mean=fmean(scores.values()), distance=distance, **scores)
+                about = {"kind": "quality", "encoder": name, "mean": fmean(scores.values()), "distance": distance}
+                self.record.add({**about, **scores})
 
 
 def options() -> argparse.Namespace:

@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,28 @@ def test_what_was_measured_is_not_measured_again(benchmark: Any, tmp_path: Path)
     assert asked == [(512, 1)]
     again = module.Record(path)
     assert [line["encoder"] for line in again.lines if line.get("input") == "512"] == ["torch float32", "ours int8"]
+
+
+def test_a_group_that_was_cut_off_while_it_was_written_is_measured_again(
+    benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, path = benchmark("encoder_peers"), tmp_path / "lines.jsonl"
+    group = [{"kind": "speed", "input": "64", "threads": 1, "encoder": name} for name in ("one", "other")]
+    record = module.Record(path)
+    record.add({"kind": "about"})
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            record.add(*group)
+    for seen in (record, module.Record(path)):
+        assert seen.lines == [{"kind": "about"}]
+        assert not seen.has(kind="speed", input="64", threads=1)
+    record.add(*group)
+    assert module.Record(path).lines == [{"kind": "about"}, *group]
 
 
 def test_lines_of_another_pattern_are_refused(benchmark: Any, tmp_path: Path) -> None:
