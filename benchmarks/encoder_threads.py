@@ -14,6 +14,7 @@ from statistics import median
 import torch
 from int8_layers import sparse
 
+from sparsebert.layers import full_speed_products
 from sparsebert.model.precision import PRECISIONS
 
 
@@ -31,7 +32,7 @@ def main() -> None:
         for precision in asked.precisions:
             model = PRECISIONS[precision](sparse(length))
             times: dict[int, list[float]] = {1: [], 2: []}
-            with torch.inference_mode():
+            with torch.inference_mode(), full_speed_products():
                 for turn in range(asked.rounds + 2):
                     for threads, spent in times.items():
                         torch.set_num_threads(threads)

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from transformers import BertModel
 
 from sparsebert import extend_positions, load_model, patterns, quantize, to_bfloat16
+from sparsebert.layers import full_speed_products
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern
 
@@ -71,7 +72,7 @@ def products(length: int) -> Callable[[Tensor], None]:
 def encoders(length: int) -> dict[str, Callable[[Tensor], Any]]:
     made: dict[str, Callable[[Tensor], Any]] = {
         "torch float32": dense(length),
-        "ours float32": sparse(length),
+        "ours float32": full_speed_products()(sparse(length)),
         "ours int8": quantize(sparse(length)),
         "_int_mm alone": products(length),
     }

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import BertModel
 
 from sparsebert import extend_positions, load_model, quantize, to_bfloat16
+from sparsebert.layers import full_speed_products
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern
 
@@ -175,7 +176,7 @@ def makers(pattern: Pattern, length: int, threads: int, folder: Path, calibratio
         "torch float32": lambda: torch_run(same, dense()),
         "torch bfloat16": lambda: torch_run(lambda model: model.to(torch.bfloat16), dense()),
         "torch int8": lambda: torch_run(dynamic, dense()),
-        "ours float32": lambda: torch_run(same, ours()),
+        "ours float32": lambda: full_speed_products()(torch_run(same, ours())),
         "ours bfloat16": lambda: torch_run(to_bfloat16, ours()),
         "ours int8": lambda: torch_run(quantize, ours()),
         "ONNX Runtime float32": lambda: in_onnx_runtime(onnx_file(folder), threads),

@@ -12,6 +12,7 @@ from transformers import AutoTokenizer
 
 from sparsebert.embeddings.chunks import Span, spans
 from sparsebert.errors import ConfigError, ModelError
+from sparsebert.layers.float32 import full_speed_products
 from sparsebert.model import load_model
 from sparsebert.model.head_pooling import pooled_packed
 from sparsebert.model.heads import give_pattern
@@ -105,6 +106,7 @@ class Encoder:
         return spans(offsets, one.special_tokens_mask, chunks)
 
     @torch.inference_mode()
+    @full_speed_products()
     def embeddings(self, batch: list[Tokens]) -> list[Float[np.ndarray, "chunks width"]]:
         """Of each text one row, or one for each of its chunks."""
         lengths = torch.tensor([len(one.ids) for one in batch])

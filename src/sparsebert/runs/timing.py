@@ -6,6 +6,7 @@ from statistics import median
 
 import torch
 
+from sparsebert.layers.float32 import full_speed_products
 from sparsebert.model import extend_positions, load_model
 from sparsebert.model.attachment import running
 from sparsebert.model.heads import give_pattern
@@ -36,7 +37,7 @@ def time_forward(model: str, pattern: Pattern, length: int, rounds: int = 3) -> 
     give_pattern(encoder, longer)
     tokens = torch.arange(length)[None] % encoder.config.vocab_size
     times: dict[bool, list[float]] = {False: [], True: []}
-    with torch.no_grad():
+    with torch.no_grad(), full_speed_products():
         for turn in range(rounds + 1):
             for is_sparse in times:
                 with running(encoder, longer if is_sparse else None):

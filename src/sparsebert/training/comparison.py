@@ -12,6 +12,7 @@ from torch import Tensor
 from sparsebert.batches import PlainBatches, TextBatch
 from sparsebert.errors import ConfigError
 from sparsebert.files import write_atomic
+from sparsebert.layers.float32 import full_speed_products
 from sparsebert.model.heads import encoder_inputs, pattern_of
 from sparsebert.model.pooling import Pooling
 from sparsebert.model.positions import positions_of
@@ -112,6 +113,7 @@ def compare(
 
 
 @torch.no_grad()
+@full_speed_products()
 def compare_batches(
     dense: Any, sparse: Any, batches: Iterable[TextBatch], pooling: Pooling = "mean"
 ) -> ModelComparison:

@@ -19,6 +19,7 @@ import torch
 from sparsebert.errors import RunInterruptedError, TrainingError
 from sparsebert.files import synced_together, write_json
 from sparsebert.layers.bfloat16 import require_bfloat16
+from sparsebert.layers.float32 import full_speed_products
 from sparsebert.progress import Watcher
 from sparsebert.training import signals
 from sparsebert.training.checkpoints import Checkpoints, RunState
@@ -42,6 +43,7 @@ class Result:
     was_finished: bool = False  # nothing was left to do
 
 
+@full_speed_products()
 def fit(
     objective: Objective,
     config: FitConfig,

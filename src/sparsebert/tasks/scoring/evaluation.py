@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 
 from sparsebert.embeddings.batching import batches_by_length
+from sparsebert.layers.float32 import full_speed_products
 from sparsebert.tasks.encoding.batch_order import by_length
 from sparsebert.tasks.encoding.encoded_rows import Items
 from sparsebert.tasks.files.rows import QuestionRow
@@ -22,6 +23,7 @@ EVALUATION_TOKENS = 4096  # of a batch, padding too
 
 
 @torch.no_grad()
+@full_speed_products()
 def item_scores(
     model: Any, task: Task, items: Items, batch_size: int | None = None, *, packed: bool = False
 ) -> list[Float[np.ndarray, "..."]]:
