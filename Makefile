@@ -41,7 +41,7 @@ docs: $(READY)  ## rewrite what is generated in the docs: figures, the evidence 
 	$(BIN)/sparsebert report docs/results/runs.jsonl.zst --format md --out docs/results/evidence.md
 	[ ! -f docs/results/distill.jsonl.zst ] || $(BIN)/sparsebert report docs/results/distill.jsonl.zst --format md --out docs/results/evidence-distill.md --findings docs/results/findings-distill.json
 	$(BIN)/python docs/two_protocols.py
-	$(BIN)/python docs/families.py
+	HF_HUB_OFFLINE=1 $(BIN)/python -W ignore docs/families.py
 	$(BIN)/python docs/readme.py
 
 faults: $(READY)  ## what the scorecard of faults, bad and hostile input has not run yet: an hour in all; ARGS=--help

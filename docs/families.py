@@ -1,96 +1,55 @@
-"""Writes the table of docs/families.md: each family, small, with random weights, made sparse, saved and loaded again.
+"""Writes the tables of docs/families.md: each family, small, with random weights, made sparse, kept and trained.
 
-python docs/families.py           rewrite it
-python docs/families.py --check   exit 1 where it is out of date
+python docs/families.py           rewrite them
+python docs/families.py --check   exit 1 where one is out of date
 """
 
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import torch
-import transformers
+import family_checks as checks
 from readme import with_parts
+from transformers.utils import logging
 
-from sparsebert import Pattern, load_model, patterns, sparsify
-from sparsebert.errors import ModelError
-from sparsebert.model.families import HEADS, class_for
 from sparsebert.model.saving import no_bar
 
 PAGE = Path(__file__).resolve().parent / "families.md"
-SIZES: dict[str, Any] = {
-    "vocab_size": 60,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "pad_token_id": 0,
+Columns = dict[str, Callable[[str, Path], str]]
+KEPT: Columns = {
+    "after `sparsify`": checks.sparse_name,
+    "patterns by layer": checks.layers,
+    "heads of `load_model`": checks.heads,
+    "Auto class, new process": checks.new_process,
+    "transformers alone": checks.without_us,
+    "shards, `device_map`": checks.placed,
 }
-SHORT = {"embedding_size": 16}
-FAMILIES: dict[str, dict[str, Any]] = {
-    "Bert": SIZES,
-    "Roberta": SIZES,
-    "XLMRoberta": SIZES,
-    "Camembert": SIZES,
-    "Electra": SIZES | SHORT,
-    "Albert": SIZES | SHORT,
-    "NomicBert": SIZES,
-    "ModernBert": SIZES | {f"{name}_token_id": 0 for name in ("cls", "sep", "bos", "eos")},
-    "DistilBert": {"vocab_size": 60, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4},
+TRAINED: Columns = {
+    "Trainer, resumed": checks.resumed,
+    "gradient checkpointing": checks.checkpointed,
+    "bf16": checks.in_bfloat16,
+    "LoRA, saved and loaded": checks.with_lora,
 }
-SHARED = patterns.star(16, 4)
-OWN = patterns.per_layer([SHARED, patterns.window(16, radius=2)])
-TOKENS = torch.arange(5, 21)[None]
 
 
-def table() -> str:
-    heading = "| family | after `sparsify` | patterns by layer | saved and loaded | heads of `load_model` |\n"
-    heading += "|---|---|---|---|---|\n"
-    return heading + "\n".join(row(family) for family in FAMILIES)
+def table(columns: Columns) -> str:
+    heading = f"| family | {' | '.join(columns)} |\n|{'---|' * (1 + len(columns))}\n"
+    return heading + "\n".join(row(family, columns) for family in checks.FAMILIES)
 
 
-def row(family: str) -> str:
-    torch.manual_seed(0)
-    config = getattr(transformers, f"{family}Config")(**FAMILIES[family])
-    model = sparsify(getattr(transformers, f"{family}Model")(config).eval(), SHARED)
-    layers = "yes" if takes(model, OWN) else "no: its layers share one module"
-    with tempfile.TemporaryDirectory() as folder, no_bar():
-        model.save_pretrained(folder)
-        again = load_model(folder).eval()
-    same = again.pattern == model.pattern and torch.equal(states(again), states(model))
-    missing = ", ".join(head for head in HEADS if not has(head, model.config))
-    heads = f"all but {missing}" if missing else "all"
-    return (
-        f"| {family} | `{type(model).__name__}` | {layers} | {'the same bits' if same else 'NOT the same'} | {heads} |"
-    )
-
-
-def takes(model: Any, pattern: Pattern) -> bool:
-    try:
-        model.set_pattern(pattern)
-    except ModelError:
-        return False
-    return True
-
-
-def has(head: str, config: Any) -> bool:
-    try:
-        class_for(head, config)
-    except ModelError:
-        return False
-    return True
-
-
-@torch.no_grad()
-def states(model: Any) -> torch.Tensor:
-    found: torch.Tensor = model(input_ids=TOKENS).last_hidden_state
-    return found
+def row(family: str, columns: Columns) -> str:
+    cells = [family]
+    for check in columns.values():
+        with tempfile.TemporaryDirectory() as folder, no_bar():
+            cells.append(checks.cell(check, family, Path(folder)))
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> int:
+    logging.set_verbosity_error()
     text = PAGE.read_text(encoding="utf-8")
-    current = with_parts(text, {"families": table})
+    current = with_parts(text, {"families": lambda: table(KEPT), "training": lambda: table(TRAINED)})
     if "--check" not in sys.argv:
         PAGE.write_text(current, encoding="utf-8")
     return int("--check" in sys.argv and current != text)
