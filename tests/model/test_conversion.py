@@ -111,6 +111,15 @@ def test_a_sparse_encoder_equals_its_eager_self_with_the_pattern_cut_out(
     assert (dense(**padded_inputs()).last_hidden_state - found)[real].abs().max() > 1e-3
 
 
+@torch.no_grad()
+def test_a_model_that_became_sparse_still_gives_its_hidden_states() -> None:
+    class Own(ElectraModel):
+        """A class of which no sparse model was ever built."""
+
+    model = sparsify(Own(ElectraConfig(**SIZES, embedding_size=16)).eval(), patterns.window(LENGTH, radius=2))
+    assert len(model(tokens(), output_hidden_states=True).hidden_states) == 3
+
+
 @pytest.mark.parametrize(
     "model",
     [

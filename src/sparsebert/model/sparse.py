@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from safetensors import SafetensorError
 from torch import nn
+from transformers.utils.output_capturing import _CAN_RECORD_REGISTRY
 
 from sparsebert.errors import ModelError
 from sparsebert.model.config import SparseConfig
@@ -127,6 +128,8 @@ def become_sparse(model: Any, twin: type[Any]) -> None:
     """The sparse class of its family, in place; its configuration too, which all its modules share."""
     plan = _plan(model)
     plan.twin, model.__class__ = twin, twin
+    # transformers notes by class, when a model is built, which states it can be asked for; this one was built before.
+    _CAN_RECORD_REGISTRY[str(twin)] = twin._can_record_outputs
     config = model.config
     config.__class__ = twin.config_class
     config.attention_backend, config.head_pooling = "auto", None
