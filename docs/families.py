@@ -18,18 +18,17 @@ from sparsebert.model.saving import no_bar
 PAGE = Path(__file__).resolve().parent / "families.md"
 Columns = dict[str, Callable[[str, Path], str]]
 KEPT: Columns = {
-    "after `sparsify`": checks.sparse_name,
     "patterns by layer": checks.layers,
-    "heads of `load_model`": checks.heads,
-    "Auto class, new process": checks.new_process,
+    "heads": checks.heads,
+    "new process": checks.new_process,
     "transformers alone": checks.without_us,
-    "shards, `device_map`": checks.placed,
+    "shards, device map": checks.placed,
 }
 TRAINED: Columns = {
-    "Trainer, resumed": checks.resumed,
+    "resumed": checks.resumed,
     "gradient checkpointing": checks.checkpointed,
     "bf16": checks.in_bfloat16,
-    "LoRA, saved and loaded": checks.with_lora,
+    "LoRA": checks.with_lora,
 }
 
 

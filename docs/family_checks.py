@@ -106,10 +106,6 @@ def cell(check: Callable[[str, Path], str], family: str, folder: Path) -> str:
         return f"{FAILED}{type(error).__name__}"
 
 
-def sparse_name(family: str, folder: Path) -> str:
-    return f"`{type(sparse(family)).__name__.removesuffix('ForSequenceClassification')}…`"
-
-
 def layers(family: str, folder: Path) -> str:
     try:
         sparse(family).set_pattern(OWN)
@@ -142,7 +138,7 @@ def without_us(family: str, folder: Path) -> str:
     """What transformers alone makes of the folder, by Auto classes and by the family's own."""
     told = [" ".join(words) for words in _told_elsewhere(_WITHOUT_US)[family]]
     named = [line for line in told if line.startswith("refused") and "needs the package sparsebert" in line]
-    return _said(len(named) == len(told) == 4, "refuses, names sparsebert")
+    return _said(len(named) == len(told) == 4, "refuses")
 
 
 @cache

@@ -13,8 +13,7 @@ import torch
 from transformers import Trainer, TrainingArguments
 from transformers.utils.logging import disable_progress_bar
 
-from sparsebert import gates, load_model
-from sparsebert.model.trainer_callback import GateCallback
+from sparsebert import GateCallback, gates, load_model
 
 LENGTH, WORDS, STEPS = 32, 60, 60
 

@@ -1,6 +1,7 @@
 """adapt and compare as a user types them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,26 @@ def test_a_comparison_becomes_a_page(lab: Path) -> None:
     assert 'id="explorer-data"' not in (lab / "dense.html").read_text()
     with pytest.raises(SparseBertError, match="is a folder"):
         invoke(*command, "--out", lab)
+
+
+def test_a_comparison_and_the_speed_are_written_into_the_card(lab: Path) -> None:
+    on = ("--corpus", lab / "corpus", "--rows", 16)
+    invoke("adapt", "--model", lab / "a", *on[:2], "--pattern", "star", "--steps", 1, *SIZES, "--out", lab / "star")
+    card = lab / "star" / "model" / "README.md"
+    assert "- Speed: not measured yet" in card.read_text()
+    said = invoke("compare", lab / "a", lab / "star", *on, "--card")
+    assert said.splitlines()[-1] == f"card: {card}"
+    told = card.read_text()
+    assert "mean of 16 held-out texts" in told
+    assert re.search(r"- Speed: [\d,]+ tokens a second at \d+ tokens \([\d.]+ times dense\)", told)
+    assert told.count("## Sparse attention") == 1
+    for refused, words in (
+        ((lab / "a", lab / "star", "--pattern", "star"), "as it was saved"),
+        ((lab / "a", "minilm"), "is no folder"),
+        ((lab / "a", lab / "a"), "has no pattern"),
+    ):
+        with pytest.raises(SparseBertError, match=words):
+            invoke("compare", *refused, *on, "--card")
 
 
 def test_a_model_agrees_with_itself(lab: Path) -> None:

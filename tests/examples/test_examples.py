@@ -9,7 +9,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 LEAVES = {
     "what_matters": ["importance.png"],
-    "sparse_embeddings": ["config.json", "model.safetensors", "tokenizer.json"],
+    "sparse_embeddings": [f"found/model/{name}" for name in ("modules.json", "pattern.safetensors", "README.md")],
     "long_documents": ["embeddings.npy"],
     "trainer": ["model/config.json", "checkpoints/checkpoint-60/gate.safetensors"],
     "own_pattern": ["pattern.safetensors", "near-and-far.png"],

@@ -23,6 +23,10 @@ def compare(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the rows.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Also write it as a page, such as compared.html.")] = None,
+    card: Annotated[
+        bool,
+        typer.Option("--card", help="Also measure the speed, and write both into SPARSE's model card (README.md)."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
     """Run two models over the same held-out text: the error of hidden states layer by layer, the cosine of embeddings.
@@ -31,14 +35,18 @@ def compare(
 
     sparsebert compare minilm adapted --corpus corpus --out compared.html
 
+    sparsebert compare minilm adapted --corpus corpus --card
+
     sparsebert compare minilm minilm --pattern star --corpus corpus --json
 
     sparsebert compare minilm minilm --precision int8 --corpus corpus
     """
     from sparsebert.report.run_pages.writing import write_comparison_page
-    from sparsebert.runs.comparing import compare_sources
+    from sparsebert.runs.comparing import compare_sources, require_card, write_into_card
 
     options.require_file(out)
+    if card:
+        require_card(sparse, pattern=pattern, precision=precision)
     made, under = compare_sources(
         dense, sparse, corpus, pattern=pattern, precision=precision, rows=rows, length=length, seed=seed
     )
@@ -49,3 +57,5 @@ def compare(
         typer.echo(str(made))
     if out is not None:
         typer.echo(options.page_line(write_comparison_page(out, dense, sparse, made, under)), err=as_json)
+    if card:
+        typer.echo(f"card: {write_into_card(sparse, made, corpus)}", err=as_json)

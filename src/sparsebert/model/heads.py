@@ -11,7 +11,7 @@ from torch import Tensor
 from sparsebert.batches import TextBatch
 from sparsebert.errors import ModelError
 from sparsebert.model.conversion import sparsify
-from sparsebert.model.plan import plan_of
+from sparsebert.model.plan import pattern_under
 from sparsebert.patterns import Pattern
 
 
@@ -54,9 +54,7 @@ def encoder_states_changed(
 
 def pattern_of(model: Any) -> Pattern | None:
     """Who may attend to whom; None: everyone."""
-    plan = plan_of(model)
-    pattern: Pattern | None = None if plan is None else plan.owner.pattern
-    return pattern
+    return pattern_under(model)
 
 
 def give_pattern(model: Any, pattern: Pattern) -> Any:

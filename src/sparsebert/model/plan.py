@@ -71,6 +71,13 @@ class Plan:
             self.gate.attention_arguments(self._in_use_within(reach, self.gate.length, layer), layer)
 
 
+def pattern_under(model: Any) -> Pattern | None:
+    """Who may attend to whom in an encoder; None: everyone."""
+    plan = plan_of(model)
+    pattern: Pattern | None = None if plan is None else plan.owner.pattern
+    return pattern
+
+
 def give_plan(model: nn.Module, plan: Plan) -> int:
     """Hand the plan to the model, its encoder and its attention modules; how many of these there were."""
     base: Any = model.base_model

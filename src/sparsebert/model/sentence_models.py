@@ -4,11 +4,16 @@ The library is never imported from here: a model of it can only be met where its
 """
 
 import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from sparsebert.errors import ModelError
+from sparsebert.files import write_atomic
+from sparsebert.model.card import CARD, described_again, opening
 from sparsebert.model.lengths import longest_input
-from sparsebert.model.plan import plan_of
+from sparsebert.model.plan import pattern_under
 from sparsebert.patterns import Pattern
 
 _LIBRARY = "sentence_transformers.base.model"
@@ -19,13 +24,17 @@ def encoder_of(model: Any) -> Any:
     """The encoder inside a SentenceTransformer or a CrossEncoder; any other model is one itself."""
     if not is_sentence_model(model):
         return model
-    found = [module for module in model.modules() if hasattr(module, "auto_model")]
+    found = _with_encoders(model)
     if len(found) != 1:
         raise ModelError(
             f"this {type(model).__name__} holds {len(found)} encoders of transformers; expected one, so sparsify each "
             "of them by itself (module.auto_model)"
         )
     return found[0].auto_model
+
+
+def _with_encoders(model: Any) -> list[Any]:
+    return [module for module in model.modules() if hasattr(module, "auto_model")]
 
 
 def is_sentence_model(model: Any) -> bool:
@@ -35,11 +44,29 @@ def is_sentence_model(model: Any) -> bool:
 
 
 def show_patterns() -> None:
-    """Let models of sentence-transformers have `pattern` as all sparse models have, if the library is in use."""
+    """Let models of sentence-transformers have `pattern` as all sparse models have, and tell of it in the cards that
+    they write, if the library is in use."""
     library: Any = sys.modules.get(_LIBRARY)
     base = getattr(library, "BaseModel", None)  # none while the library is being loaded
     if base is not None and not hasattr(base, "pattern"):
         base.pattern = property(_pattern, doc="Who may attend to whom; None: everyone.")
+        base._create_model_card = _and_attention(base._create_model_card)
+
+
+def _and_attention(write: Callable[..., None]) -> Callable[..., None]:
+    """The library's writer of cards, followed by what ours says of attention."""
+
+    @wraps(write)
+    def write_both(model: Any, path: str, *args: Any, **kwargs: Any) -> None:
+        write(model, path, *args, **kwargs)
+        card = Path(path) / CARD
+        if not card.is_file() or len(_with_encoders(model)) != 1:
+            return
+        text = card.read_text(encoding="utf-8")
+        _, opened = opening(Path(path), type(model).__name__)
+        write_atomic(card, described_again(text, encoder_of(model), opened).encode())
+
+    return write_both
 
 
 def fit_length(model: Any) -> None:
@@ -53,6 +80,4 @@ def fit_length(model: Any) -> None:
 
 
 def _pattern(model: Any) -> Pattern | None:
-    plan = plan_of(encoder_of(model))
-    pattern: Pattern | None = None if plan is None else plan.owner.pattern
-    return pattern
+    return pattern_under(encoder_of(model))

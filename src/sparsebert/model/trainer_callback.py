@@ -1,6 +1,5 @@
 """Learn a gate inside transformers' Trainer: one callback, the Trainer's own loop untouched."""
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from sparsebert.errors import FileError, GateError
 from sparsebert.files import open_sealed_tensors, read_bytes, seal_tensors, write_atomic
 from sparsebert.gates import Gate
 from sparsebert.model.attachment import attach, detach
+from sparsebert.model.fingerprint import short_fingerprint
 
 # Beside the Trainer's own files in each of its checkpoints.
 GATE, OPTIMISER = "gate.safetensors", "gate_optimiser.safetensors"
-_FINGERPRINTED = 256  # numbers of each weight, enough to tell any two steps of a training apart
 
 
 class GateCallback(TrainerCallback):
@@ -93,7 +92,7 @@ def _save(folder: Path, gate: Gate, optimiser: torch.optim.Optimizer, model: nn.
         for place, state in optimiser.state_dict()["state"].items()
         for name, value in state.items()
     }
-    about = {"kind": "gate optimiser", "format": 1, "weights": _fingerprint(model)}
+    about = {"kind": "gate optimiser", "format": 1, "weights": short_fingerprint(model)}
     write_atomic(folder / OPTIMISER, seal_tensors(tensors, about))
     gates.save(gate, folder / GATE)
 
@@ -102,7 +101,7 @@ def _restore(folder: Path, gate: Gate, optimiser: torch.optim.Optimizer, model: 
     tensors, about = open_sealed_tensors(read_bytes(folder / OPTIMISER), folder / OPTIMISER)
     if about.get("kind") != "gate optimiser" or about.get("format") != 1:
         raise FileError(f"{folder / OPTIMISER} holds no optimiser of a gate; restore the checkpoint from a copy")
-    if about.get("weights") != _fingerprint(model):
+    if about.get("weights") != short_fingerprint(model):
         raise GateError(
             f"the gate of {folder} was saved with other weights than those the Trainer resumes from; name the folder "
             "of the checkpoint with GateCallback(gate, resume_from=...)"
@@ -113,11 +112,3 @@ def _restore(folder: Path, gate: Gate, optimiser: torch.optim.Optimizer, model: 
         number, name = place.split(".")
         state.setdefault(int(number), {})[name] = torch.from_numpy(array.copy())
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-
-
-def _fingerprint(model: nn.Module) -> str:
-    digest = hashlib.sha256()
-    for name, weight in model.named_parameters():
-        some = weight.detach().flatten()[:_FINGERPRINTED].double().cpu()
-        digest.update(name.encode() + some.numpy().tobytes())
-    return digest.hexdigest()

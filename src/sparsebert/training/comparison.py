@@ -13,10 +13,10 @@ from sparsebert.batches import PlainBatches, TextBatch
 from sparsebert.errors import ConfigError
 from sparsebert.files import write_atomic
 from sparsebert.layers.float32 import full_speed_products
+from sparsebert.model.card import CARD, Measured, attention_part, opening, with_part
 from sparsebert.model.heads import encoder_inputs, pattern_of
 from sparsebert.model.pooling import Pooling
 from sparsebert.model.positions import positions_of
-from sparsebert.model.sentence_folder import MODULES
 from sparsebert.patterns import Pattern
 from sparsebert.text import TokenStore
 from sparsebert.training.fidelity import FidelitySums, States, embedding_distances, encoder_states, hidden_errors
@@ -54,6 +54,18 @@ class ModelComparison:
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
         return cls(**{**fields, "lengths": [LengthFigures(**one) for one in fields["lengths"]]})
+
+    def measured(self, **more: str) -> Measured:
+        """As a model card tells it."""
+        rows = "".join(
+            f"| {one.shortest}-{one.longest} | {one.rows} | {one.hidden_error:.4f} | {one.embedding_cosine:.4f} |\n"
+            for one in self.lengths
+        )
+        head = "\n| tokens | texts | relative error of hidden states | cosine of embeddings |\n|---|---|---|---|\n"
+        near = (
+            f"cosine of embeddings to the dense model's {self.embedding_cosine:.4f}, mean of {self.rows} held-out texts"
+        )
+        return Measured(fidelity=near, table=head + rows, **more)
 
     def __str__(self) -> str:
         lines = [f"{'tokens':>12} {'rows':>6} {'hidden error':>13} {'embedding cosine':>17}"]
@@ -194,40 +206,15 @@ def _longest(*models: Any) -> int:
     return min([512, *covered, *positions])
 
 
-def write_card(folder: Path, comparison: ModelComparison) -> None:
-    """The model card: how sparse it is, and how near to the dense model on held-out text."""
-    rows = "\n".join(
-        f"| {one.shortest}-{one.longest} | {one.rows} | {one.hidden_error:.4f} | {one.embedding_cosine:.4f} |"
-        for one in comparison.lengths
-    )
-    library, opened = _how_it_is_opened(folder)
-    text = f"""---
+def write_card(folder: Path, comparison: ModelComparison, model: Any) -> None:
+    """The card of a model that was just saved: how sparse it is, and how near to the dense model on held-out text."""
+    library, opened = opening(folder)
+    card = f"""---
 library_name: {library}
 tags: [sparsebert, sparse-attention, feature-extraction]
 ---
 # An encoder under a sparse attention pattern
-
-- Sparsity of attention: {100 * comparison.sparsity:.2f} %
-- Cosine of its embeddings to the dense model's, held-out text: {comparison.embedding_cosine:.4f}
-
-| tokens | rows | relative error of hidden states | cosine of embeddings |
-|---|---|---|---|
-{rows}
-
-## Use
-```python
-import sparsebert
-{opened}
-```
-`sparsebert encode` makes embeddings with this folder as its model, and prints how many tokens a second it reads.
 """
-    write_atomic(folder / "README.md", text.encode())
-
-
-def _how_it_is_opened(folder: Path) -> tuple[str, str]:
-    """The library that a model folder is made for, and the lines that open it there."""
-    if (folder / MODULES).is_file():
-        return "sentence-transformers", (
-            'from sentence_transformers import SentenceTransformer\nmodel = SentenceTransformer("THIS_FOLDER")'
-        )
-    return "transformers", 'from transformers import AutoModel\nmodel = AutoModel.from_pretrained("THIS_FOLDER")'
+    if pattern_of(model) is not None:
+        card = with_part(card, attention_part(model, opened, comparison.measured()))
+    write_atomic(folder / CARD, card.encode())

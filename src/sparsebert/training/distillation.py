@@ -81,5 +81,5 @@ class DistillationObjective(TextObjective[TextBatch]):
         """Save the model, its pattern, its tokenizer and what it kept; the score is the held-out embedding distance."""
         comparison = self._compared().result(pattern_of(self.model))
         write_json(folder / "comparison.json", comparison.as_json())
-        save_trained(self.model, folder, self.tokenizer, more=lambda part: write_card(part, comparison))
+        save_trained(self.model, folder, self.tokenizer, more=lambda part: write_card(part, comparison, self.model))
         return {"task": "distillation", "metric": "embedding_distance", "sparsity": comparison.sparsity}
