@@ -28,9 +28,10 @@ class DistilledRun(TextRun):
     pooling: Pooling | None = None  # of an embedding; None: as the model's folder says, or the mean
     # Of the embeddings' distance beside the states' error; None: what suits the kind of run.
     embedding_weight: NotNegative | None = None
-    full_rows: Share | None = None  # of a batch; the others are shorter, or pairs; None: a little over half
+    full_rows: Share | None = None  # of a batch; the others are shorter, or pairs; None: what suits the kind of run
 
     EMBEDDING_WEIGHT: ClassVar[float] = 1.0  # where none is given
+    FULL_ROWS: ClassVar[float] = FULL
 
     def distillation(self, store: TokenStore, *, trains_weights: bool) -> DistillationObjective:
         if self.model.startswith("scratch:"):
@@ -43,7 +44,8 @@ class DistilledRun(TextRun):
             student,
             Teacher(teacher, window=positions_of(teacher)),
             self.text_parts(store, self.seed),
-            PlainBatches(store, split="held_out", seed=held_out_seed, **self.row_sizes()),
+            # The same kinds of rows for every run: what is held against each other must be.
+            PlainBatches(store, split="held_out", seed=held_out_seed, **self.batch_sizes()),
             pooling=self.pooling or pooling_of(source_of(self.model)),
             trains_weights=trains_weights,
             embedding_weight=self.EMBEDDING_WEIGHT if self.embedding_weight is None else self.embedding_weight,
@@ -65,14 +67,12 @@ class DistilledRun(TextRun):
 
     def text_parts(self, store: TokenStore, seed: int) -> BatchParts[TextBatch]:
         """The training rows, in as many parts as a step has."""
+        full = self.FULL_ROWS if self.full_rows is None else self.full_rows
 
         def part_of(part: int, parts: int) -> BatchSource[TextBatch]:
-            return PlainBatches(store, seed=seed, rank=part, ranks=parts, **self.row_sizes())
+            return PlainBatches(store, seed=seed, rank=part, ranks=parts, full=full, **self.batch_sizes())
 
         return part_of
-
-    def row_sizes(self) -> dict[str, Any]:
-        return {**self.batch_sizes(), "full": FULL if self.full_rows is None else self.full_rows}
 
 
 def teacher_of(model: str) -> str:

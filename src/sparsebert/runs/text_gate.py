@@ -77,6 +77,7 @@ class SearchRun(Search, DistilledRun):
     weights: Literal["frozen", "trained"] | None = None  # beside the gate; None: frozen with distill, trained with mlm
 
     RATE, WARMUP = 5e-5, 20  # the weights only follow
+    FULL_ROWS = 0.3  # short texts fall behind where full rows lead
 
     def __post_init__(self) -> None:
         super().__post_init__()
