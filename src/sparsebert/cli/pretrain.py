@@ -89,9 +89,10 @@ def _train(run: "PretrainRun", out: Path | None) -> None:
     fields = options.make(run, out, "pretrain")
     if fields is not None:
         metrics = fields["metrics"]
+        order = f", NSP accuracy {metrics['nsp_accuracy']:.1%}" if "nsp_accuracy" in metrics else ""  # BERT's alone
         typer.echo(
             f"{out}: {fields['steps']} steps, held-out MLM loss {metrics['mlm_loss']:.4f}, "
-            f"MLM accuracy {metrics['mlm_accuracy']:.1%}, NSP accuracy {metrics['nsp_accuracy']:.1%}"
+            f"MLM accuracy {metrics['mlm_accuracy']:.1%}{order}"
         )
 
 
