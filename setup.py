@@ -51,7 +51,7 @@ class BuildKernel(build_ext):
                 depends=ext.depends,
             )
         objects += self.compiler.compile(
-            ["csrc/interface.cpp", "csrc/call.cpp", "csrc/index.cpp", "csrc/int8_call.cpp"],
+            ["csrc/interface.cpp", "csrc/call.cpp", "csrc/index.cpp", "csrc/int8_call.cpp", "csrc/steps.cpp"],
             output_dir=str(build),
             extra_postargs=FLAGS,
             depends=ext.depends,
@@ -75,7 +75,8 @@ setup(
         Extension(
             "sparsebert.attention._sparse_kernel",
             sources=[
-                f"csrc/{name}.cpp" for name in ("kernel", "interface", "call", "index", "int8_kernel", "int8_call")
+                f"csrc/{name}.cpp"
+                for name in ("kernel", "interface", "call", "index", "int8_kernel", "int8_call", "steps")
             ],
             depends=sorted(str(header) for header in Path("csrc").glob("*.h")),
             language="c++",

@@ -8,29 +8,28 @@ minilm's weights under the pattern of int8_layers.py, one thread, CPU time. A pr
 """
 
 import argparse
+import ctypes
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from typing import Any
 
 import torch
 from int8_layers import sparse
 
 from sparsebert import quantize
-from sparsebert.attention import sparse_kernel
-from sparsebert.model import quantisation
+from sparsebert.attention.sparse_library import library
+from sparsebert.layers.int8_library import LinearCall, checked, run_linear
+from sparsebert.layers.int8_steps import Steps
 
 spent: dict[str, float] = defaultdict(float)
 
 
-def timed(function: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
-    def call(*arguments: Any, **settings: Any) -> Any:
+def timed_run(steps: Steps) -> None:
+    """The calls of one run, one by one."""
+    for call in steps.calls:
+        is_linear = isinstance(call, LinearCall)
         start = time.process_time()
-        result = function(*arguments, **settings)
-        spent[name(*arguments)] += time.process_time() - start
-        return result
-
-    return call
+        checked((run_linear() if is_linear else library().sb_forward)(ctypes.byref(call)))
+        spent[f"{call.inputs} to {call.outputs}" if is_linear else "attention"] += time.process_time() - start
 
 
 def main() -> None:
@@ -39,8 +38,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=16_384, help="run through each case")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    quantisation.linear = timed(quantisation.linear, lambda _, layer: f"{layer.inputs} to {layer.outputs}")
-    sparse_kernel.forward = timed(sparse_kernel.forward, lambda *_: "attention")
+    Steps.run = timed_run
     for case in asked.cases:
         rows, length = map(int, case.split("x"))
         model, tokens = quantize(sparse(length)), torch.randint(1000, 2000, (rows, length))

@@ -13,6 +13,6 @@ for name in "${!sets[@]}"; do
   ${CXX:-g++} $flags ${sets[$name]} -DSB_RUN_ROWS="run_rows_$name" -c int8_kernel.cpp -o "$out/int8_$name.o" &
 done
 wait
-sources="interface.cpp call.cpp index.cpp int8_call.cpp"
+sources="interface.cpp call.cpp index.cpp int8_call.cpp steps.cpp"
 ${CXX:-g++} $flags "$out"/*.o $sources check_memory.cpp check_int8.cpp -o "$out/check"
 ${CXX:-g++} $flags -shared "$out"/*.o $sources -o "$out/_sparse_kernel.so"

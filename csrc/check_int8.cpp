@@ -104,10 +104,38 @@ int check_refusals() {
   return accepted + (sb_run_linear(nullptr) != SB_BAD_CALL);
 }
 
+// Steps: several calls at once, of which the first that is wrong is the last.
+int check_steps() {
+  int wrong = 0;
+  auto answers = [&](int code, auto spoil) {
+    Case one(sb_best_linear_isa(), 20, 30, 40, 2, 15), other(sb_best_linear_isa(), 20, 40, 8, 1, 4);
+    other.c.values = one.c.out;
+    sb_call attention = {};
+    sb_step steps[] = {{SB_LINEAR_STEP, &one.c}, {SB_LINEAR_STEP, &other.c}, {SB_ATTENTION_STEP, &attention}};
+    int64_t count = 2;
+    spoil(steps, count, one.c, other.c);
+    const int found = sb_run_steps(steps, count);
+    if (found == code) return;
+    std::printf("steps that should be answered with %d were answered with %d\n", code, found);
+    ++wrong;
+  };
+  using S = sb_step;
+  using C = sb_linear;
+  answers(SB_OK, [](S*, int64_t&, C&, C&) {});
+  answers(SB_OK, [](S*, int64_t& count, C&, C&) { count = 0; });
+  answers(SB_BAD_CALL, [](S*, int64_t& count, C&, C&) { count = -1; });
+  answers(SB_BAD_CALL, [](S*, int64_t& count, C&, C&) { count = 3; });  // a call of attention that says nothing
+  answers(SB_BAD_CALL, [](S* steps, int64_t&, C&, C&) { steps[1].kind = 2; });
+  answers(SB_BAD_CALL, [](S* steps, int64_t&, C&, C&) { steps[0].call = nullptr; });
+  answers(SB_BAD_SHAPE, [](S*, int64_t&, C& one, C&) { one.rows = -1; });
+  answers(SB_BAD_TENSOR, [](S*, int64_t&, C&, C& other) { other.rows += 1; });
+  return wrong + (sb_run_steps(nullptr, 0) != SB_BAD_CALL);
+}
+
 }  // namespace
 
 int check_int8(int& cases) {
-  int failed = check_refusals();
+  int failed = check_refusals() + check_steps();
   for (int64_t isa = 0; isa <= sb_best_linear_isa(); ++isa) {
     for (int64_t rows : {0, 1, 13, 50}) {
       for (int64_t inputs : {1, 4, 39, 128}) {

@@ -50,6 +50,18 @@ struct sb_linear {
 };
 
 int sb_run_linear(const sb_linear* call);
+
+// A step is a linear call or a forward of attention: several of them, such as the layers of an encoder, run one after
+// another in one call from outside, each checked as it would be by itself.
+enum { SB_LINEAR_STEP = 0, SB_ATTENTION_STEP = 1 };
+
+struct sb_step {
+  int64_t kind;
+  const void* call;  // sb_linear, or sb_call
+};
+
+int sb_run_steps(const sb_step* steps, int64_t count);
+
 // The best instruction set this processor has, as SB_PORTABLE .. SB_VNNI.
 int sb_best_linear_isa();
 #pragma GCC visibility pop

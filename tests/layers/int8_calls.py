@@ -7,7 +7,15 @@ import torch
 from hypothesis import strategies as st
 
 from sparsebert.layers import int8_kernel, linear
-from sparsebert.layers.int8_library import LinearCall, Matrix, best_linear_isa, run_linear
+from sparsebert.layers.int8_library import (
+    LINEAR_STEP,
+    KernelStep,
+    LinearCall,
+    Matrix,
+    best_linear_isa,
+    run_linear,
+    run_steps,
+)
 from tests.layers.cases import Case, cases, finished, quantised, weights
 
 Drawn = tuple[Case, list[tuple[str, int]]]
@@ -46,19 +54,27 @@ def _spoiled(case: Case, changes: list[tuple[str, int]]) -> str:
     call = LinearCall.from_buffer_copy(layer.call)
     call.activation, call.threads, call.isa, call.rows = 1, 2, best_linear_isa(), case.rows
     call.codes, call.marks = (
-        int8_kernel._matrix(codes.codes, torch.uint8),
+        int8_kernel.matrix(codes.codes, torch.uint8),
         int8_kernel._array(codes.marks, torch.float32),
     )
     if residual is not None:
-        call.residual = int8_kernel._matrix(residual, torch.float32)
+        call.residual = int8_kernel.matrix(residual, torch.float32)
     if norm is not None:
         call.norm_weight = int8_kernel._array(norm.weight, torch.float32)
         call.norm_bias = int8_kernel._array(norm.bias, torch.float32)
-    result = int8_kernel._room(call, case.rows, case.outputs, True, True)
+    result = int8_kernel.room(case.rows, case.outputs, codes=True)
+    int8_kernel._hand_over(call, result)
     for name, number in changes:
         owner, _, part = name.partition(".")
         setattr(getattr(call, owner) if part else call, part or owner, number)
-    code = run_linear()(ctypes.byref(call))
+    if case.seed % 2:
+        code = run_linear()(ctypes.byref(call))
+    else:  # as a step after one that is right
+        right = int8_kernel.prepared(codes, layer, int8_kernel.room(case.rows, case.outputs))
+        kind = case.seed % 6 // 2  # now and then one that there is not, or a call of the other kind
+        pair = [(LINEAR_STEP, right), (kind, call)]
+        steps = (KernelStep * 2)(*(KernelStep(which, ctypes.addressof(each)) for which, each in pair))
+        code = run_steps()(steps, 2)
     del result
     assert code in (0, 2, 4, 5, 7, 8)
     return "refused" if code else "right"

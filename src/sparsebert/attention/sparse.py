@@ -9,8 +9,9 @@ from torch import Tensor
 
 from sparsebert.attention.gate_bias import obstacle, with_bias
 from sparsebert.attention.inputs import Inputs, is_forward_mode
-from sparsebert.attention.sparse_indices import rows_of
-from sparsebert.attention.sparse_kernel import DTYPES, SUMS
+from sparsebert.attention.sparse_indices import indices_for, rows_of
+from sparsebert.attention.sparse_kernel import DTYPES, SUMS, Operands, prepared_forward
+from sparsebert.attention.sparse_library import Call
 from sparsebert.attention.sparse_operator import CallSettings, attention
 from sparsebert.errors import AttentionError
 from sparsebert.patterns import Pattern
@@ -53,6 +54,17 @@ def attend_sparse(inputs: Inputs) -> Float[Tensor, "batch heads n d"]:
             _digest(pattern), pattern.anchor == "token", float(inputs.scale), float(inputs.dropout), inputs.packed
         ),
     )
+
+
+def prepared_attention(inputs: Inputs, output: Float[Tensor, "batch heads n d"]) -> Call:
+    """attend_sparse() as a call that is yet to run, into `output`: in inference, under a pattern and nothing else."""
+    pattern = inputs.pattern_or_full()
+    starts, keys = rows_of(pattern)
+    indices = indices_for(starts, keys, pattern.digest, pattern.anchor == "token", inputs.length)
+    lengths = None if inputs.lengths is None else inputs.lengths.to(torch.int64)
+    scale = float(inputs.scale)
+    operands = Operands(inputs.query, inputs.key, inputs.value, None, lengths, None, scale, 0.0, inputs.packed)
+    return prepared_forward(indices, operands, output)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]

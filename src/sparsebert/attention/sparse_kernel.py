@@ -48,6 +48,14 @@ def forward(indices: Indices, given: Operands, save: bool) -> tuple[Tensor, Tens
     return output, weights
 
 
+def prepared_forward(indices: Indices, given: Operands, output: Float[Tensor, "batch heads n d"]) -> Call:
+    """A forward that is ready to run, saves no weights, and holds what it reads and writes."""
+    call = new_call(indices, given)
+    hand_over(call, given.query, out=output)
+    call.alive.append(indices)
+    return call
+
+
 def backward(
     indices: Indices,
     given: Operands,

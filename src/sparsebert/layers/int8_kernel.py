@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int8, Int32, UInt8
@@ -72,24 +72,41 @@ def linear(
     rows: Float[Tensor, "rows inputs"] | Codes,
     layer: Packed,
     *,
+    values: bool = True,
+    codes: bool = False,
+    **settings: Any,
+) -> LinearResult:
+    """norm(activation(rows weights' + bias) + residual), as values, as codes for a layer that follows, or both.
+
+    settings: as of prepared(), but for the room.
+    """
+    count = len(rows.codes if isinstance(rows, Codes) else rows)
+    result = room(count, layer.outputs, values=values, codes=codes)
+    checked(run_linear()(ctypes.byref(prepared(rows, layer, result, **settings))))
+    return result
+
+
+def prepared(
+    rows: Float[Tensor, "rows inputs"] | Codes,
+    layer: Packed,
+    into: LinearResult,
+    *,
     activation: str | None = None,
     residual: Float[Tensor, "rows outputs"] | None = None,
     norm: Norm | None = None,
-    values: bool = True,
-    codes: bool = False,
     isa: int | None = None,
-) -> LinearResult:
-    """norm(activation(rows weights' + bias) + residual), as values, as codes for a layer that follows, or both."""
+) -> LinearCall:
+    """A call that is ready to run, and holds what it reads and writes."""
     call = LinearCall.from_buffer_copy(layer.call)
     call.activation, call.threads = ACTIVATIONS[activation], torch.get_num_threads()
     call.isa = linear_isa() if isa is None else isa
     if isinstance(rows, Codes):
         count, width = rows.codes.shape
-        call.codes, call.marks = _matrix(rows.codes, torch.uint8), _array(rows.marks, torch.float32)
+        call.codes, call.marks = matrix(rows.codes, torch.uint8), _array(rows.marks, torch.float32)
     else:
         rows = _row_wise(rows)
         count, width = rows.shape
-        call.values = _matrix(rows, torch.float32)
+        call.values = matrix(rows, torch.float32)
     call.rows = count
     if width != layer.inputs:
         raise LayerError(f"an int8 layer was handed rows of {width} numbers; it takes {layer.inputs}")
@@ -99,26 +116,32 @@ def linear(
             raise LayerError(
                 f"an int8 layer was handed a residual of {list(residual.shape)}; expected {[count, layer.outputs]}"
             )
-        call.residual = _matrix(residual, torch.float32)
+        call.residual = matrix(residual, torch.float32)
     if norm is not None:
         call.norm_weight, call.norm_bias = _array(norm.weight, torch.float32), _array(norm.bias, torch.float32)
         call.epsilon = norm.epsilon
-    result = _room(call, count, layer.outputs, values, codes)
-    checked(run_linear()(ctypes.byref(call)))
-    return result
+    _hand_over(call, into)
+    call.alive = (layer, rows, residual, norm, into)  # the structure itself holds only addresses
+    return call
 
 
-def _room(call: LinearCall, count: int, outputs: int, values: bool, codes: bool) -> LinearResult:
-    """Fresh memory for what is asked for, and where it lies."""
+def room(count: int, outputs: int, *, values: bool = True, codes: bool = False) -> LinearResult:
+    """Fresh memory for what a call is asked for."""
     made, made_codes = _NOTHING
     if values:
         made = torch.empty(count, outputs, dtype=torch.float32)
-        call.out = _matrix(made, torch.float32)
     if codes:
         marks = torch.empty(count, 2, dtype=torch.float32)
         made_codes = Codes(torch.empty(count, outputs, dtype=torch.uint8), marks)
-        call.out_codes, call.out_marks = _matrix(made_codes.codes, torch.uint8), _array(marks, torch.float32)
     return LinearResult(made, made_codes)
+
+
+def _hand_over(call: LinearCall, into: LinearResult) -> None:
+    """Tell a call where its results go."""
+    if into.values is not _NOTHING.values:
+        call.out = matrix(into.values, torch.float32)
+    if into.codes is not _NOTHING.codes:
+        call.out_codes, call.out_marks = matrix(into.codes.codes, torch.uint8), _array(into.codes.marks, torch.float32)
 
 
 def _array(tensor: Tensor, dtype: torch.dtype) -> Array:
@@ -127,7 +150,8 @@ def _array(tensor: Tensor, dtype: torch.dtype) -> Array:
     return Array(tensor.data_ptr(), tensor.numel() * _WIDTHS[dtype])
 
 
-def _matrix(tensor: Tensor, dtype: torch.dtype) -> Matrix:
+def matrix(tensor: Tensor, dtype: torch.dtype) -> Matrix:
+    """Where rows lie, as the kernel is told."""
     if tensor.dtype != dtype or tensor.device.type != "cpu":
         raise LayerError(f"an int8 layer was handed {_told(tensor)}; it takes rows of {dtype}, on the CPU, here")
     width = _WIDTHS[dtype]

@@ -44,6 +44,14 @@ class LinearCall(ctypes.Structure):
     ]
 
 
+class KernelStep(ctypes.Structure):
+    """One of several calls that run one after another."""
+
+    _fields_ = [("kind", _int64), ("call", _pointer)]
+
+
+LINEAR_STEP, ATTENTION_STEP = 0, 1
+
 # What the kernel answers to a call that it refuses, by its code.
 _REFUSALS = {
     1: "ran out of memory; use a smaller batch",
@@ -70,9 +78,18 @@ def run_linear() -> Any:
     return function
 
 
+@functools.cache
+def run_steps() -> Any:
+    """The same for several calls at once."""
+    require_kernel()
+    function = library().sb_run_steps
+    function.restype, function.argtypes = ctypes.c_int, [ctypes.POINTER(KernelStep), _int64]
+    return function
+
+
 def require_kernel() -> None:
     """Refuse int8 where the C++ kernel was not built."""
-    if not is_built() or not hasattr(library(), "sb_run_linear"):  # as of a library that was built before there was one
+    if not is_built() or not hasattr(library(), "sb_run_steps"):  # as of a library that was built before there was one
         raise LayerError(
             "int8 layers need their C++ kernel, which was not built with this installation; install a C++17 compiler "
             "with OpenMP (for instance g++) and reinstall sparsebert, or stay in float32"

@@ -8,10 +8,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from sparsebert.attention import attend_checked, checked_inputs
+from sparsebert.attention import Inputs, attend_checked, checked_inputs
 from sparsebert.attention.reference import attention_weights
 from sparsebert.errors import ModelError
-from sparsebert.model.long_inputs import Attended, attend_by_length, attend_packed_by_length, follows
+from sparsebert.model.long_inputs import Attended, attend_by_length, attend_packed_by_length, follows, reach_of
 from sparsebert.model.plan import plan_of
 
 
@@ -38,7 +38,7 @@ def sparse_attention(
             f"padding came as a tensor of shape {tuple(attention_mask.shape)}; "
             "pass attention_mask [batch, n], ones and then zeros in each row"
         )
-    shares = None if cu_seq_lens_q is None else _shares(cu_seq_lens_q, attention_mask, kwargs)
+    shares = None if cu_seq_lens_q is None else shares_of(cu_seq_lens_q, attention_mask, kwargs)
     longest = query.shape[2] if shares is None else int(shares.max())
 
     def attend(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor | None, length: int) -> Attended:
@@ -59,7 +59,30 @@ def sparse_attention(
     return output.transpose(1, 2), weights
 
 
-def _shares(bounds: Tensor, padding: Tensor | None, kwargs: dict[str, Any]) -> Tensor:
+def attention_inputs(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    padding: Tensor | None,
+    shares: Tensor | None,
+    scaling: float,
+) -> Inputs | None:
+    """What attention of a layer in inference comes to, if that is one call; None where rows need several patterns."""
+    plan, n = plan_of(module), query.shape[2]
+    assert plan is not None
+    lengths = padding if shares is None else shares
+    own = [n] if lengths is None else lengths.tolist()
+    reach = longest = n if shares is None else max(own)
+    if plan.pattern is not None and follows(plan.pattern, longest):
+        reach, *others = {reach_of(plan.pattern, length) for length in own}
+        if others or (shares is None and reach < n):
+            return None
+    under = plan.arguments(module, None, reach)
+    return checked_inputs(query, key, value, under, lengths, 0.0, scaling, shares is not None)
+
+
+def shares_of(bounds: Tensor, padding: Tensor | None, kwargs: dict[str, Any]) -> Tensor:
     """Tokens of each example of a packed row."""
     if padding is not None or bounds.ndim != 1 or len(bounds) < 2:
         raise ModelError(

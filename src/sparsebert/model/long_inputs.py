@@ -31,7 +31,7 @@ def follows(pattern: Pattern, length: int) -> bool:
 
 def reaching(pattern: Pattern, length: int) -> Pattern:
     """The pattern itself, or rebuilt so that it reaches an input of this length."""
-    return _rebuilt(pattern, _reach(pattern, length)) if follows(pattern, length) else pattern
+    return _rebuilt(pattern, reach_of(pattern, length)) if follows(pattern, length) else pattern
 
 
 @lru_cache(maxsize=8)  # the doublings of two models, from 128 tokens to 2,048
@@ -39,7 +39,8 @@ def _rebuilt(pattern: Pattern, length: int) -> Pattern:
     return pattern.at(length)
 
 
-def _reach(pattern: Pattern, length: int) -> int:
+def reach_of(pattern: Pattern, length: int) -> int:
+    """The length at which a row of so many tokens has its pattern."""
     reach = pattern.length
     while reach < length:
         reach *= 2
@@ -52,7 +53,7 @@ def attend_by_length(
     """Rows under the pattern of their own length; padding gives zeros, as everywhere."""
     batch, _, n, _ = query.shape
     own = torch.full((batch,), n) if lengths is None else lengths.cpu()
-    reaches = torch.tensor([_reach(pattern, length) for length in own.tolist()])
+    reaches = torch.tensor([reach_of(pattern, length) for length in own.tolist()])
     if bool((reaches == reaches[0]).all()) and int(reaches[0]) >= n:
         return attend(query, key, value, lengths, int(reaches[0]))
     output, weights = torch.zeros_like(query), None
@@ -72,7 +73,7 @@ def attend_packed_by_length(
 ) -> Attended:
     """The same for a packed row: neighbours under one pattern are a packed row by themselves, and a view."""
     made, first = [], 0
-    for reach, alike in groupby(lengths.tolist(), lambda length: _reach(pattern, length)):
+    for reach, alike in groupby(lengths.tolist(), lambda length: reach_of(pattern, length)):
         own = list(alike)
         query_part, key_part, value_part = (tensor[:, :, first : first + sum(own)] for tensor in (query, key, value))
         made.append(attend(query_part, key_part, value_part, torch.tensor(own), reach)[0].transpose(1, 2))
