@@ -75,3 +75,11 @@ def test_the_sentence_says_what_the_table_says() -> None:
 def test_the_same_seed_gives_the_same_table() -> None:
     assert tabulate(planted(0.4, 0.6), 3) == tabulate(planted(0.4, 0.6), 3)
     assert "diagonal    0.4" in tabulate(planted(0.4, 0.6)).as_text()
+
+
+def test_a_notebook_shows_the_table_and_what_it_says() -> None:
+    table = tabulate(planted(0.45, 0.6))
+    shown = table._repr_html_()
+    assert shown.startswith("<pre>")
+    assert "diagonal" in shown
+    assert table.verdict().split(":")[0] in shown

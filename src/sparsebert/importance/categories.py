@@ -1,6 +1,7 @@
 """Which kinds of entries matter: importance by category, with an interval over heads, and what it says."""
 
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,10 @@ class CategoryTable:
     def diagonal_is_lowest(self) -> bool:
         """Every other category lies above the diagonal by more than the interval of the difference."""
         return all(row.above_low > 0 for row in self.rows if row.name != "diagonal")
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks, with what it says."""
+        return f"<pre>{escape(self.as_text())}</pre><p>{escape(self.verdict())}</p>"
 
     def verdict(self) -> str:
         """One honest sentence: is the diagonal the least important here?"""
