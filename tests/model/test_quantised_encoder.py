@@ -11,6 +11,7 @@ import transformers
 from torch import Tensor
 
 from sparsebert import patterns, quantize, sparsify
+from sparsebert.attention.sparse_library import ISA_VARIABLE, ISAS, library
 from sparsebert.errors import LayerError
 from sparsebert.layers.int8_steps import Steps
 from sparsebert.model.packing import packed_inputs
@@ -189,6 +190,19 @@ def test_one_thread_gives_the_bits_of_two(runs: list[int]) -> None:
     finally:
         torch.set_num_threads(before)
     assert torch.equal(*found)
+    assert len(runs) == 2
+
+
+@pytest.mark.parametrize("name", ISAS)
+def test_every_instruction_set_is_followed(name: str, runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    if ISAS.index(name) > library().sb_best_isa():
+        pytest.skip(f"this processor has no {name}")
+    model, given = int8_model(), {"input_ids": ids()}
+    usual = states(model, **given)
+    monkeypatch.setenv(ISA_VARIABLE, name)
+    found = states(model, **given)
+    assert torch.equal(found, one_by_one(model, **given))
+    torch.testing.assert_close(found, usual, rtol=0, atol=0.05)  # codes may round the other way
     assert len(runs) == 2
 
 
