@@ -8,8 +8,8 @@ nDCG@10 by cosine, x 100. dense-N: minilm reads the first N tokens. windows: the
 of 512 tokens. Anything else is a model that reads 4,096 tokens at once: a name or a folder, such as `adapt --length
 4096` leaves; its positions are tiled if it has fewer. Behind a colon a pattern to run it under: a file, or a builder's
 name, and after @ a sparsity to pick from the file's ranking, or a number of keys a query for the builder. --cost: CPU
-time of one forward over 4,096 tokens, dense and sparse in turn, one thread. One line of JSON each; a method that --out
-has already is passed over.
+time of one forward over 4,096 tokens, dense and sparse in turn, one thread, products as in `encode`. One line of JSON
+each; a method that --out has already is passed over.
 """
 
 import argparse
@@ -26,6 +26,7 @@ import torch
 from sparsebert import Pattern, extend_positions, load_model, patterns, unsparsify
 from sparsebert.embeddings import Encoder
 from sparsebert.embeddings.encoder import Tokens
+from sparsebert.layers import full_speed_products
 from sparsebert.model.heads import pattern_of
 from sparsebert.model.positions import positions_of
 from sparsebert.model.precision import PRECISIONS
@@ -110,6 +111,7 @@ def scored(name: str, data: Path, precision: str) -> dict[str, Any]:
 
 
 @torch.inference_mode()
+@full_speed_products()
 def cost(name: str, precision: str, repeats: int) -> dict[str, Any]:
     """CPU time of a forward over one row, dense and sparse in turn."""
     sparse = long_encoder(name, precision).model
