@@ -63,9 +63,9 @@ def conditions(asked: argparse.Namespace) -> Iterator[Condition]:
     yield from seeds("learned", 0.9)
     yield from seeds("learned by layer", 0.95)
     yield from (Condition(name, sparsity, 0) for name, sparsity in others)
-    yield from seeds("learned by layer", 0.9, asked.adapt_steps)
     for _, sparsity in others:
         yield from seeds("learned by layer", sparsity, whole=False)
+    yield from seeds("learned by layer", 0.9, asked.adapt_steps)
     for name, sparsity in others:
         yield from seeds(name, sparsity, asked.compared_steps, whole=False)
         yield from seeds("learned by layer", sparsity, asked.compared_steps, whole=False)
