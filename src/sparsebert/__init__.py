@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sparsebert.model import unsparsify as unsparsify
     from sparsebert.model.trainer_callback import GateCallback as GateCallback
     from sparsebert.patterns import Pattern as Pattern
+    from sparsebert.runs.adapt import adapt as adapt
     from sparsebert.training.comparison import compare as compare
 
 __version__ = "0.1.0"
@@ -63,6 +64,7 @@ _HOMES = {
     ],
     "sparsebert.model.trainer_callback": ["GateCallback"],
     "sparsebert.patterns": ["Pattern"],
+    "sparsebert.runs.adapt": ["adapt"],
     "sparsebert.training.comparison": ["compare"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from sparsebert import Pattern, gates, load_model
+import sparsebert
+from sparsebert import Pattern, gates, load_model, patterns
 from sparsebert.errors import ConfigError
 from sparsebert.progress import Watcher
 from sparsebert.runs import AdaptRun, PretrainRun, SearchRun
@@ -123,6 +124,15 @@ def test_adapted_weights_come_nearer_to_the_dense_model(docs_corpus: Path, found
     assert load_model(str(tmp_path / "model")).pattern == Pattern.load(found / "pattern.safetensors")
     before = json.loads((found / "result.json").read_text())["score"]
     assert result.fields["score"] < 0.9 * before
+
+
+def test_adapt_as_a_function_gives_the_model_that_its_run_saved(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
+    star = patterns.star(24)
+    model = sparsebert.adapt(str(dense), docs_corpus, tmp_path, pattern=star, steps=2, **SMALL)
+    assert model.pattern == star
+    saved = weights(tmp_path)
+    assert all(torch.equal(one, saved[name]) for name, one in model.named_parameters())
+    assert not same_weights(tmp_path, dense)
 
 
 def test_a_weight_on_the_embeddings_counts_in_the_loss(docs_corpus: Path, found: Path, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def adapt(
         ),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(help=options.BATCH_SIZE, show_default="32")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="At its peak.", show_default="2e-4")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="At its peak.", show_default="1e-4")] = None,
     teacher: Annotated[
         str | None,
         typer.Option(help="A dense model to agree with.", show_default="what the model's weights began as"),

@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sparsebert.errors import ConfigError
+from sparsebert.model import load_model
 from sparsebert.model.heads import give_pattern, pattern_of
+from sparsebert.patterns import Pattern
+from sparsebert.progress import for_this_terminal
 from sparsebert.runs.distilled import DistilledRun
 from sparsebert.runs.under_pattern import UnderPattern
 from sparsebert.text import TokenStore
 from sparsebert.training import Objective
+from sparsebert.training.starting_points import source_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,3 +38,22 @@ class AdaptRun(UnderPattern, DistilledRun):
 
     def settings(self, store: TokenStore, objective: Objective) -> dict[str, Any]:
         return {**super().settings(store, objective), "command": "adapt"}
+
+
+def adapt(
+    model: str,
+    corpus: Path | str,
+    out: Path | str,
+    *,
+    steps: int,
+    pattern: Pattern | str | None = None,
+    **settings: Any,
+) -> Any:
+    """The encoder `model` under a pattern, after so many steps of distillation by its dense self.
+
+    model: a folder, a run or a name. corpus: what `sparsebert prepare` left. out: the run folder; the same call goes on
+    there. pattern: one, its file or a builder's name; None: the model's own. settings: any other one of AdaptRun.
+    """
+    run = AdaptRun.read({"model": model, "corpus": Path(corpus), "steps": steps, "pattern": pattern, **settings})
+    run.make(Path(out), for_this_terminal("adapt"))
+    return load_model(source_of(str(out)), "none")
