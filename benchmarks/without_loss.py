@@ -191,7 +191,9 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
     """Distance and paragraphs against sparsity, a line a kind of pattern."""
     from sparsebert.patterns.figures import blank_figure, save_figure
 
-    drawn = blank_figure(9, 4.2)
+    drawn = blank_figure(11, 4.2)
+    kinds = ["learned by layer", "learned", "window_border", *HANDMADE]
+    colours = {name: f"C{number}" for number, name in enumerate(kinds)}
     for place, (measure, words) in enumerate(
         {"distance": "embedding distance to dense", "paragraphs": "paragraphs found, %"}.items(), 1
     ):
@@ -202,15 +204,15 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
             for line in points:
                 by_sparsity.setdefault(round(100 * line["sparsity"], 1), []).append(line[measure])
             places = sorted(by_sparsity)
-            style = {"marker": "o" if steps else "x", "linestyle": "-" if steps else ":"}
+            style = {"marker": "o" if steps else "x", "linestyle": "-" if steps else ":", "color": colours[name]}
             label = f"{name}, {f'{steps} steps' if steps else 'untouched'}"
             axes.plot(places, [fmean(by_sparsity[one]) for one in places], label=label, **style)
         for line in lines:
             if line["name"] == "dense" and measure == "paragraphs":
-                axes.axhline(line[measure], color="grey", linewidth=0.8)
+                axes.axhline(line[measure], color="grey", linewidth=0.8, label="dense")
         axes.set_xlabel("sparsity, %")
         axes.set_ylabel(words)
-    drawn.axes[1].legend(fontsize=6, loc="lower left")
+    drawn.axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
     save_figure(drawn, path)
 
 
