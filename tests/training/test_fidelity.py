@@ -1,5 +1,6 @@
 """What is measured between two encoders, against numbers that can be checked by hand."""
 
+import pytest
 import torch
 
 from sparsebert.model.head_pooling import pooled
@@ -40,3 +41,9 @@ def test_a_tally_is_the_mean_over_rows_whatever_the_batches() -> None:
     assert whole.figures().keys() == {"hidden_error", "embedding_distance"}
     for name, value in whole.figures().items():
         assert abs(parts.figures()[name] - value) < 1e-12
+
+
+def test_a_distance_is_never_below_zero() -> None:
+    sums = FidelitySums()
+    sums.add(torch.zeros(2, 3), torch.tensor([-6e-8, 0.0, 3e-7]))
+    assert sums.figures()["embedding_distance"] == pytest.approx(1e-7)

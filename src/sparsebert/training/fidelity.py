@@ -57,7 +57,8 @@ class FidelitySums:
     def add(self, errors: Float[Tensor, "layers rows"], distances: Float[Tensor, " rows"]) -> None:
         total = errors.double().sum(1).cpu()
         self.error = total if self.error is None else self.error + total
-        self.distance += float(distances.double().sum())
+        # Rounded, a vector's cosine to itself may be a little above 1.
+        self.distance += float(distances.double().clamp(min=0).sum())
         self.rows += len(distances)
 
     @property
