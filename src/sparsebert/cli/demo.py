@@ -24,7 +24,7 @@ def demo(
     search_steps: Annotated[int, typer.Option(help="Steps of the search.")] = 200,
     sparsity: Annotated[float, typer.Option(help="Target of the search.")] = 0.85,
 ) -> None:
-    """Learn who needs to attend to whom, and run only that, on this machine, in about six minutes.
+    """Learn who needs to attend to whom, and run only that, on this machine, in three to six minutes.
 
     Takes a small BERT and the documentation that comes with Python. First learns how much every entry of the
     attention matrix matters, and says whether the diagonal matters least. Then the model teaches itself a sparse
