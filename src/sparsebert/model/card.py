@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsebert.model.fingerprint import short_fingerprint
-from sparsebert.model.plan import pattern_under
+from sparsebert.model.plan import pattern_of
 from sparsebert.model.sentence_folder import MODULES
 from sparsebert.patterns import Pattern
 
@@ -31,7 +31,7 @@ class Measured:
 
 def attention_part(encoder: Any, opened: str, measured: Measured | None = None) -> str:
     """encoder: a sparse one, of transformers. opened: the lines that open its folder."""
-    pattern, known = pattern_under(encoder), measured or Measured()
+    pattern, known = pattern_of(encoder), measured or Measured()
     assert pattern is not None
     layers = "one pattern for all layers" if pattern.layers == 1 else f"each of {pattern.layers} layers has its own"
     return f"""<!-- sparsebert: {_names(encoder, pattern)} -->
@@ -77,7 +77,7 @@ def with_part(card: str, part: str) -> str:
 def described_again(card: str, encoder: Any, opened: str) -> str:
     """A card as it should be now: its part is kept if it is of this pattern and these weights, else written anew
     without figures; a dense model's card has none."""
-    pattern, found = pattern_under(encoder), _PART.search(card)
+    pattern, found = pattern_of(encoder), _PART.search(card)
     if pattern is None:
         return with_part(card, "")
     if found is not None and found[1] == _names(encoder, pattern):

@@ -11,7 +11,7 @@ from torch import Tensor
 from sparsebert.batches import TextBatch
 from sparsebert.errors import ModelError
 from sparsebert.model.conversion import sparsify
-from sparsebert.model.plan import pattern_under
+from sparsebert.model.plan import pattern_of as pattern_of
 from sparsebert.patterns import Pattern
 
 
@@ -50,11 +50,6 @@ def encoder_states_changed(
         yield
     finally:
         hook.remove()
-
-
-def pattern_of(model: Any) -> Pattern | None:
-    """Who may attend to whom; None: everyone."""
-    return pattern_under(model)
 
 
 def give_pattern(model: Any, pattern: Pattern) -> Any:

@@ -71,7 +71,7 @@ class Plan:
             self.gate.attention_arguments(self._in_use_within(reach, self.gate.length, layer), layer)
 
 
-def pattern_under(model: Any) -> Pattern | None:
+def pattern_of(model: Any) -> Pattern | None:
     """Who may attend to whom in an encoder; None: everyone."""
     plan = plan_of(model)
     pattern: Pattern | None = None if plan is None else plan.owner.pattern

@@ -13,7 +13,7 @@ from sparsebert.errors import ModelError
 from sparsebert.files import write_atomic
 from sparsebert.model.card import CARD, described_again, opening
 from sparsebert.model.lengths import longest_input
-from sparsebert.model.plan import pattern_under
+from sparsebert.model.plan import pattern_of
 from sparsebert.patterns import Pattern
 
 _LIBRARY = "sentence_transformers.base.model"
@@ -80,4 +80,4 @@ def fit_length(model: Any) -> None:
 
 
 def _pattern(model: Any) -> Pattern | None:
-    return pattern_under(encoder_of(model))
+    return pattern_of(encoder_of(model))

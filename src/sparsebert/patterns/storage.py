@@ -42,7 +42,7 @@ def to_bytes(pattern: Pattern) -> bytes:
         about |= {"format": FORMAT_WITH_LAYERS, "layers": pattern.layers}
     if pattern.ranking is not None:
         about |= {"border": pattern.ranking.border}
-        about |= {"format": FORMAT_DIRECTED, "directed": True} if pattern.ranking.directed else {}
+        about |= {"format": FORMAT_DIRECTED} if pattern.ranking.directed else {}
         tensors |= {"ranking": pattern.ranking.units}
     return seal_tensors(tensors, about)
 
@@ -77,4 +77,4 @@ def from_bytes(data: bytes, path: Path, kind: type[Pattern]) -> Pattern:
 
 
 def _ranking(units: np.ndarray, about: dict[str, Any]) -> Ranking:
-    return Ranking(units, bool(about["border"]), about["format"] == FORMAT_DIRECTED and bool(about["directed"]))
+    return Ranking(units, bool(about["border"]), about["format"] == FORMAT_DIRECTED)

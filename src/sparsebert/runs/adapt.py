@@ -21,7 +21,7 @@ from sparsebert.training.starting_points import source_of
 class AdaptRun(UnderPattern, DistilledRun):
     """Distillation on plain text: no labels, no new head."""
 
-    RATE, EMBEDDING_WEIGHT = 1e-4, 4.0  # weights can give texts what a pattern alone cannot
+    EMBEDDING_WEIGHT = 4.0  # weights can give texts what a pattern alone cannot
 
     def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
         # The pattern comes before the weights: one that cannot be is found out at once.
