@@ -8,6 +8,10 @@ DATA holds glue/STS-B/dev.tsv, sts/STS12.tsv to STS15.tsv and text/wikipedia.txt
 scores. Paragraphs: of the first articles with two paragraphs of over 600 characters, how many first ones (cut at 128
 tokens) have their own second one as the nearest of all, in percent. Distance: mean 1 - cosine to the dense model's
 embeddings of the same paragraphs. One line of JSON a model; a model that --out has already is passed over.
+
+    python benchmarks/sentence_scores.py --data DATA --halves 300 --articles 0 minilm:found/pattern.safetensors
+
+Halves: the first 2,700 characters of an article must find the next 2,700 of it among those of all, at 512 tokens.
 """
 
 import argparse
@@ -15,6 +19,7 @@ import gzip
 import json
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +28,7 @@ from sparsebert.embeddings.encoding import encode_texts
 from sparsebert.patterns import Pattern
 
 LENGTH, LEAST_CHARACTERS = 128, 600
+HALVES_LENGTH, HALF_CHARACTERS = 512, 2_700
 
 
 def sts_rows(data: Path) -> SimilaritySets:
@@ -31,18 +37,30 @@ def sts_rows(data: Path) -> SimilaritySets:
     return {name: read_similarity(path) for name, path in files.items()}
 
 
+def articles_of(data: Path) -> list[str]:
+    """Each with its title in its first line."""
+    with gzip.open(data / "text/wikipedia.txt.gz", "rt", encoding="utf8") as file:
+        return file.read().split("\n\n")
+
+
+def half_pairs(data: Path, count: int) -> list[tuple[str, str]]:
+    """The first two equal pieces of the first articles that are long enough."""
+    bodies = (article.partition("\n")[2] for article in articles_of(data))
+    long = islice((body for body in bodies if len(body) >= 2 * HALF_CHARACTERS), count)
+    return [(body[:HALF_CHARACTERS], body[HALF_CHARACTERS : 2 * HALF_CHARACTERS]) for body in long]
+
+
 def paragraph_pairs(data: Path, count: int) -> list[tuple[str, str]]:
     """The first two long paragraphs of the first articles that have them."""
-    with gzip.open(data / "text/wikipedia.txt.gz", "rt", encoding="utf8") as file:
-        articles = file.read().split("\n\n")
+    articles = articles_of(data)
     long = ([line for line in article.split("\n")[1:] if len(line) > LEAST_CHARACTERS] for article in articles)
     return [(lines[0], lines[1]) for lines in islice((lines for lines in long if len(lines) > 1), count)]
 
 
-def encoder_of(name: str, pattern: Pattern | None = None) -> Encoder:
+def encoder_of(name: str, pattern: Pattern | None = None, length: int = LENGTH) -> Encoder:
     """name: of a model; a pattern's name or file may follow behind a colon."""
     source, _, named = name.partition(":")
-    return Encoder(source, pattern=named or pattern, length=LENGTH)
+    return Encoder(source, pattern=named or pattern, length=length)
 
 
 def embed(encoder: Encoder, pairs: list[tuple[str, str]]) -> np.ndarray:
@@ -53,22 +71,29 @@ def embed(encoder: Encoder, pairs: list[tuple[str, str]]) -> np.ndarray:
 
 def scored(encoder: Encoder, sets: SimilaritySets, pairs: list[tuple[str, str]], dense: np.ndarray) -> dict[str, float]:
     """All figures of a model. dense: embeddings of all first paragraphs, then all second ones, by the dense model."""
-    vectors = embed(encoder, pairs)
-    found = (vectors[: len(pairs)] @ vectors[len(pairs) :].T).argmax(1) == np.arange(len(pairs))
     pattern = getattr(encoder.model, "pattern", None)
+    found, distance = retrieved(encoder, pairs, dense)
     return {
         "sparsity": 0.0 if pattern is None else pattern.sparsity,
         **similarity_scores(encoder, sets),
-        "paragraphs": 100 * float(found.mean()),
-        "distance": 1.0 - float((vectors * dense).sum(1).mean()),
+        "paragraphs": found,
+        "distance": distance,
     }
+
+
+def retrieved(encoder: Encoder, pairs: list[tuple[str, str]], dense: np.ndarray) -> tuple[float, float]:
+    """How many first texts find their second one, in percent; and how far all of them are from the dense model's."""
+    vectors = embed(encoder, pairs)
+    found = (vectors[: len(pairs)] @ vectors[len(pairs) :].T).argmax(1) == np.arange(len(pairs))
+    return 100 * float(found.mean()), 1.0 - float((vectors * dense).sum(1).mean())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--articles", type=int, default=1000)
+    parser.add_argument("--articles", type=int, default=1000, help="of paragraphs; 0: none")
+    parser.add_argument("--halves", type=int, default=0, help="articles, to be cut in two")
     parser.add_argument("--dense", default="minilm", help="what embeddings are held against")
     parser.add_argument("--sts", choices=["all", "stsb", "none"], default="all")
     parser.add_argument("--out", type=Path)
@@ -78,11 +103,18 @@ def main() -> None:
     pairs = paragraph_pairs(asked.data, asked.articles)
     known = asked.out.read_text().splitlines() if asked.out and asked.out.exists() else []
     done = {json.loads(line)["model"] for line in known}
-    dense = embed(encoder_of(asked.dense), pairs)
+    dense = embed(encoder_of(asked.dense), pairs) if pairs else None
+    halves = half_pairs(asked.data, asked.halves)
+    dense_halves = embed(encoder_of(asked.dense, length=HALVES_LENGTH), halves) if halves else None
     for name in asked.models:
         if name in done:
             continue
-        line = {"model": name, **scored(encoder_of(name), sets, pairs, dense)}
+        line: dict[str, Any] = {"model": name}
+        if dense is not None:
+            line |= scored(encoder_of(name), sets, pairs, dense)
+        if dense_halves is not None:
+            found, distance = retrieved(encoder_of(name, length=HALVES_LENGTH), halves, dense_halves)
+            line |= {"halves": found, "halves cosine": 1.0 - distance}
         print(json.dumps(line), flush=True)
         if asked.out:
             with asked.out.open("a") as file:

@@ -6,6 +6,7 @@ import torch
 
 from sparsebert import patterns
 from sparsebert.attention.triton_index import PIECE, build, shape_of
+from sparsebert.gates.learned_lines import LearnedLines
 from sparsebert.gates.sampled_lines import lines_pattern
 from sparsebert.patterns import Pattern
 
@@ -55,7 +56,7 @@ def test_a_pattern_that_is_not_made_of_offsets_is_a_list(pattern: Pattern) -> No
 def test_a_sample_of_a_structured_search_costs_n_numbers_a_head_and_nothing_an_entry() -> None:
     keep = np.zeros((2, 4094), dtype=bool)
     keep[0, [0, 3, 700]] = keep[1, [1]] = True
-    pattern, _ = lines_pattern(4096, keep, True, "position")
+    pattern, _ = lines_pattern(4096, LearnedLines(4094), keep, True, "position")
     index = build(pattern, 4096, CPU)
     assert index.shifted
     tensors = [value for value in vars(index).values() if isinstance(value, torch.Tensor)]

@@ -10,6 +10,7 @@ from sparsebert import gates, patterns
 from sparsebert.attention import attend_checked, checked_inputs
 from sparsebert.attention.sparse_library import is_built
 from sparsebert.errors import GateError
+from sparsebert.gates.learned_lines import LearnedLines
 from sparsebert.gates.sampled_lines import explored, lines_pattern
 
 
@@ -17,7 +18,7 @@ from sparsebert.gates.sampled_lines import explored, lines_pattern
 def test_lines_are_those_of_from_offsets_and_every_entry_knows_its_distance(n: int, seed: int, border: bool) -> None:
     units = n - 2 if border else n
     keep = np.random.default_rng(seed).random((2, units)) < 0.4
-    pattern, places = lines_pattern(n, keep, border, "position")
+    pattern, places = lines_pattern(n, LearnedLines(units), keep, border, "position")
     offsets = [[sign * d for d in np.flatnonzero(head).tolist() for sign in (-1, 1)] for head in keep]
     assert pattern == patterns.from_offsets(n, offsets, border=border)
     for head in range(2):

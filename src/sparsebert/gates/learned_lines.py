@@ -31,6 +31,12 @@ class LearnedLines:
         """The unit of each of `offsets`."""
         return self.unit_of(self.offsets)
 
+    @property
+    def first_offsets(self) -> Int64[np.ndarray, " units"]:
+        """Of each unit the offset that looks ahead, or its only one."""
+        ahead = np.arange(self.distances)
+        return np.concatenate([ahead, -ahead[1:]]) if self.directed else ahead
+
     def unit_of(self, offsets: Int64[np.ndarray, "*shape"]) -> Int64[np.ndarray, "*shape"]:
         if not self.directed:
             return np.asarray(np.abs(offsets))

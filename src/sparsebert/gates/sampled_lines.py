@@ -55,14 +55,13 @@ def line_entries(
 
 
 def lines_pattern(
-    length: int, keep: Bool[np.ndarray, "heads units"], border: Border, anchor: Anchor, directed: bool = False
+    length: int, lines: LearnedLines, keep: Bool[np.ndarray, "heads units"], border: Border, anchor: Anchor
 ) -> tuple[Pattern, Int64[np.ndarray, " kept"]]:
     """The pattern of the lines kept in each head, and for each of its entries head * (units + 1) + unit.
 
     Entries that are kept whatever is sampled get the number just behind a head's units.
     """
     heads, units = keep.shape
-    lines = LearnedLines(length - 2 if border else length, directed)
     every = (True,) * 4
     parts = [
         line_entries(

@@ -17,6 +17,7 @@ from sparsebert.gates.sampled_lines import Border, explored, lines_pattern, line
 from sparsebert.gates.sizes import require_room
 from sparsebert.patterns import Pattern, Ranking, from_offsets
 from sparsebert.patterns.entries import SIDES, Entries
+from sparsebert.patterns.ranking import SIDE_CODES, code_of
 
 _LONGEST_DENSE = 256  # positions; beyond it only the sampled lines are ever held
 
@@ -101,9 +102,7 @@ class Structured(Gate):
         """All units in the order of their log-odds: what a denser pattern would keep next."""
         order = np.argsort(-self.logits().detach().double().cpu().numpy().reshape(-1), kind="stable")
         heads, units = np.divmod(order, len(self.sizes))
-        ahead, sides = np.arange(self.lines.distances), np.arange(len(SIDES))
-        back = -len(SIDES) - ahead[1:] if self.settings.directed else ahead[:0]
-        codes = np.concatenate([ahead, back, -1 - sides])[units]
+        codes = np.concatenate([code_of(self.lines.first_offsets), SIDE_CODES])[units]
         rows = np.stack([heads // self.heads, heads % self.heads, codes], axis=1)
         return Ranking(rows.astype(np.int32), self.settings.border, self.settings.directed)
 
@@ -118,7 +117,7 @@ class Structured(Gate):
         draw = draws.generator(seed, "gates/explore", step, max(micro, 0)).random((self.all_heads, len(self.sizes)))
         keep, weights = explored(units, draw[layer * self.heads : (layer + 1) * self.heads], chance)
         border: Border = "learned" if self.settings.learned_border else self.settings.border
-        pattern, places = lines_pattern(self.length, keep, border, self.anchor, self.settings.directed)
+        pattern, places = lines_pattern(self.length, self.lines, keep, border, self.anchor)
         if within is not None:
             pattern, places = lines_within(pattern, places, within)
         bias = weights.clamp(min=1e-30).log() if self.relaxation == "log" else -self.c * (1 - weights)

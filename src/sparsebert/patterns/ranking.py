@@ -17,6 +17,7 @@ from sparsebert.patterns.entries import SIDES
 from sparsebert.settings import Share, fits
 
 _SIDES = len(SIDES)
+SIDE_CODES = -1 - np.arange(_SIDES)  # how sides are written, in order of SIDES
 _BEYOND = 0.005  # of all entries: so far past the ends of a ranking its end is still the nearest pattern
 
 
@@ -26,7 +27,7 @@ class Ranking:
 
     units: Int32[np.ndarray, "units 3"]  # layer, head and distance; -1 to -4: a side of the border, in order of SIDES
     border: bool = True  # lines lie inside the border, which is kept whatever the budget unless its sides are ranked
-    directed: bool = False  # a distance d is the offset d alone; the offset -d is written as -4 - d
+    directed: bool = False  # a distance d is the offset d alone; the offset -d is written as code_of() says
 
     def __post_init__(self) -> None:
         units = self.units
@@ -59,7 +60,7 @@ class Ranking:
         """Entries that each line adds to a pattern of that length; none where it reaches past it."""
         codes = self.units[:, 2].astype(np.int64)
         inner = length - 2 if self.border else length
-        distances = np.where(codes < 0, -codes - _SIDES, codes)
+        distances = np.abs(offset_of(codes))
         lines = np.where((distances == 0) | self.directed, 1, 2) * np.maximum(inner - distances, 0)
         sides = np.where(codes >= -2, length, max(length - 2, 0))
         return np.asarray(np.where(_is_side(codes), sides, lines))
@@ -79,7 +80,7 @@ class Ranking:
             if -_SIDES <= code < 0:
                 sides[layer][head].append(SIDES[-1 - code])
             elif self.directed:
-                offsets[layer][head].append(code if code >= 0 else code + _SIDES)
+                offsets[layer][head].append(int(offset_of(code)))
             else:
                 offsets[layer][head] += [-code, code]
         if not self.has_sides:
@@ -104,6 +105,16 @@ class Ranking:
                 f"{densest:.4f} to {sparsest:.4f}"
             )
         return int(np.abs(totals - (1.0 - sparsity) * entries).argmin())
+
+
+def code_of(offsets: Int64[np.ndarray, " lines"]) -> Int64[np.ndarray, " lines"]:
+    """How offsets are written in a directed ranking: below 0 the numbers of the sides come first."""
+    return np.asarray(np.where(offsets < 0, offsets - _SIDES, offsets))
+
+
+def offset_of(codes: Int64[np.ndarray, " lines"] | int) -> Int64[np.ndarray, " lines"]:
+    """What code_of() wrote; for the code of a side there is none."""
+    return np.asarray(np.where(np.asarray(codes) < 0, np.asarray(codes) + _SIDES, codes))
 
 
 def _is_side(codes: Int64[np.ndarray, " units"] | Int32[np.ndarray, " units"]) -> Bool[np.ndarray, " units"]:
