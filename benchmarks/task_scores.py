@@ -68,16 +68,16 @@ def conditions() -> Iterator[tuple[Condition, tuple[str, ...]]]:
     small = ("cola", "rte", "mrpc", "stsb")
     ninety = Condition("learned", sparsity=0.9)
     yield Condition("dense"), small
-    yield Condition("learned", keys=64), small
-    yield ninety, ("cola", "stsb")
-    yield replace(ninety, anchor="token", taught=True, from_dense=True), ("stsb",)
+    yield ninety, ("stsb", "cola")
     yield Condition("task", sparsity=0.9, taught=True, from_dense=True), ("stsb",)
-    yield Condition("dense", pooling="cls"), small
-    yield Condition("window", keys=64), small
+    for source in ("learned", "window"):
+        yield Condition(source, keys=64), small
+    yield replace(ninety, anchor="token", taught=True, from_dense=True), ("stsb",)
     for condition in (Condition("dense"), Condition("learned", keys=64), ninety):
         yield condition, every
     for source in ("task", "task entries"):
         yield Condition(source, sparsity=0.9, taught=True, from_dense=True), pairs
+    yield Condition("dense", pooling="cls"), small
     for changes in ({"taught": True}, {"anchor": "token"}, {"anchor": "token", "taught": True, "from_dense": True}):
         yield replace(ninety, **changes), (*pairs, "cola")
     yield Condition("window", sparsity=0.9), every

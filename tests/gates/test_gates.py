@@ -272,25 +272,6 @@ def test_the_anchor_is_handed_on_to_the_pattern() -> None:
 # Settings and files
 
 
-@given(st.integers(4, 200), st.floats(0.05, 0.9), st.floats(0.1, 3.0), st.booleans())
-@settings(deadline=None, max_examples=30)
-def test_near_lines_may_begin_likelier_and_the_expected_density_stays(
-    length: int, density: float, slope: float, directed: bool
-) -> None:
-    changes = {"initial_density": density, "directed": directed, "learned_border": True}
-    gate = gates.Structured(length=length, heads=2, **changes, initial_slope=slope)
-    level = gates.Structured(length=length, heads=2, **changes)
-    densities = [float(one.expected_density().detach()) for one in (gate, level)]
-    assert densities[0] == pytest.approx(densities[1], abs=1e-4)
-    logits = gate.logits()[1].detach().double()
-    lines = 1 + np.arange(length - 2)
-    fallen = logits[0] - logits[: length - 2]
-    assert np.allclose(fallen.numpy(), slope * np.log2(lines), atol=1e-4)
-    assert torch.equal(logits[-4:], logits[:1].expand(4))  # sides begin as the diagonal does
-    if directed:
-        assert torch.equal(logits[length - 2 : -4], logits[1 : length - 2])
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -305,7 +286,6 @@ def test_near_lines_may_begin_likelier_and_the_expected_density_stays(
         {"relaxation": "tanh"},
         {"initial_density": 1.0},
         {"explore": 2.0},
-        {"initial_slope": -1.0},
     ],
 )
 def test_what_cannot_be_is_refused(arguments: dict[str, object]) -> None:

@@ -108,7 +108,25 @@ def test_two_levels_give_the_gate_rows_of_its_own(docs_corpus: Path, dense: Path
     assert not torch.equal(one, two)
 
 
-def test_keys_are_learned_on_the_longest_rows_the_model_reads(docs_corpus: Path, dense: Path) -> None:
+def test_keys_are_learned_on_short_rows_if_these_have_twice_as_many() -> None:
+    given = {"model": "minilm", "corpus": Path("corpus"), "steps": 4}
+    lengths = {keys: SearchRun.read({**given, "keys": keys}).length for keys in (32, 64, 65, 129)}
+    assert lengths == {32: 128, 64: 128, 65: 256, 129: 512}
+    assert SearchRun.read({**given, "keys": 32, "length": 512}).length == 512
+    # Without a ranking keys cannot be counted at another length than they are learned at.
+    for other in ({"objective": "mlm"}, {"kind": "unstructured"}, {"diagonal": "drop"}):
+        assert SearchRun.read({**given, "keys": 32, **other}).length == 512
+
+
+def test_keys_are_counted_on_the_longest_rows_the_model_reads(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
+    search(docs_corpus, dense, sparsity=None, keys=6, length=16).make(tmp_path)
+    pattern = Pattern.load(tmp_path / "pattern.safetensors")
+    assert pattern.length == 32
+    assert pattern.keys_per_query == pytest.approx(6, abs=0.5)
+    assert load_model(str(tmp_path / "model")).pattern == pattern
+
+
+def test_a_short_model_learns_keys_on_the_longest_rows_it_reads(docs_corpus: Path, dense: Path) -> None:
     given = {"model": str(dense), "corpus": docs_corpus, "steps": 4, "keys": 8}
     run = SearchRun.read(given)
     assert run.length == 32

@@ -73,9 +73,7 @@ class Gate(nn.Module, ABC):
         self.settings = preset(settings, **changes)
         self.distribution = distribution_named(self.settings.distribution)
         sizes = self.lay_out_units()
-        self.alpha = nn.Parameter(
-            initial_logits(self.all_heads, sizes, self.distances(len(sizes)), self.settings, seed)
-        )
+        self.alpha = nn.Parameter(initial_logits(self.all_heads, len(sizes), self.settings, seed))
         self.register_buffer("sizes", torch.from_numpy(sizes.astype(np.int64)), persistent=False)
         self.register_buffer("dual", torch.zeros((), dtype=torch.float64))  # lambda of the target sparsity
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
@@ -106,10 +104,6 @@ class Gate(nn.Module, ABC):
     def lay_out_units(self) -> Int64[np.ndarray, " units"]:
         """How many entries each unit stands for. Called once, when length, heads and settings are known: a kind of gate
         refuses here what it cannot do, and makes what it looks up later."""
-
-    def distances(self, units: int) -> Int64[np.ndarray, " units"]:
-        """How far the keys of each unit are from their queries; 0 where that differs from entry to entry."""
-        return np.zeros(units, dtype=np.int64)
 
     @property
     @abstractmethod

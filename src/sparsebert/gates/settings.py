@@ -46,7 +46,6 @@ class Settings:
     freezing: Freezing = "threshold"  # where no sparsity is asked for
     learned_border: bool = False  # each side of the border is kept or dropped like a line (structured)
     least_price: NotNegative = 0.0  # of a unit in the penalty, as entries per position: short lines are not free
-    initial_slope: NotNegative = 0.0  # log-odds that a line begins lower for each doubling of its distance (structured)
     directed: bool = False  # a line before the diagonal and its like behind it are two units (structured)
 
     def __post_init__(self) -> None:
@@ -78,7 +77,7 @@ PRESETS: dict[str, Settings] = {
 
 # Settings that one kind of gate has no use for: given all the same they are a misunderstanding.
 _OF_ENTRIES = {"pooled", "symmetric", "entry_share"}
-_OF_LINES = {"border", "path", "explore", "learned_border", "least_price", "directed", "initial_slope"}
+_OF_LINES = {"border", "path", "explore", "learned_border", "least_price", "directed"}
 _OF_SAMPLES = {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "freezing"}
 _UNUSED_BY = {"structured": _OF_ENTRIES, "unstructured": _OF_LINES, "soft": _OF_LINES | _OF_SAMPLES}
 

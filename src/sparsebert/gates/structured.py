@@ -47,10 +47,6 @@ class Structured(Gate):
         sides = [self.length, self.length, self.length - 2, self.length - 2] if self.settings.learned_border else []
         return np.concatenate([self.lines.sizes(), np.array(sides, dtype=np.int64)])
 
-    def distances(self, units: int) -> Int64[np.ndarray, " units"]:
-        lines = np.abs(self.lines.first_offsets)
-        return np.concatenate([lines, np.zeros(units - len(lines), dtype=np.int64)])
-
     @property
     def lines(self) -> LearnedLines:
         """What is learned beside sides of the border: the first units."""

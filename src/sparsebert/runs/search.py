@@ -79,13 +79,25 @@ class Search(RunSettings):
         return "shared"
 
     def searching(
-        self, inner: Objective, gate: Gate, seed: int, second: Objective | None, *, ranked: bool = False
+        self,
+        inner: Objective,
+        gate: Gate,
+        seed: int,
+        second: Objective | None,
+        *,
+        ranked: bool = False,
+        longest: int | None = None,
     ) -> Frozen:
-        """ranked: the pattern carries the order of its units; heads then compete freely, unless they are assured."""
+        """ranked: the pattern carries the order of its units; heads then compete freely, unless they are assured.
+
+        longest: the length at which a ranked pattern keeps as many keys a query as the gate does at its own.
+        """
         assured = (0.0 if ranked else 0.5) if self.assured is None else self.assured
         gated = Gated(inner, gate, seed=seed, second=second)
         ranked = ranked and self.diagonal == "learned"
-        return Frozen(gated, diagonal=self.diagonal, assured=assured, ranked=ranked, also_at=self.also_at())
+        return Frozen(
+            gated, diagonal=self.diagonal, assured=assured, ranked=ranked, longest=longest, also_at=self.also_at()
+        )
 
     def also_at(self) -> tuple[float, ...]:
         """Sparsities beside the target that the pattern is judged at."""

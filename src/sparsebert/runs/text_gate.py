@@ -1,7 +1,7 @@
 """Learning who needs whom on text: the importance analysis, and the search for a sparse pattern."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,7 +24,8 @@ from sparsebert.training.importance import LearnedImportance, TrainedAttention
 from sparsebert.training.recorded import Recorded
 from sparsebert.training.starting_points import longest_row
 
-_LONGEST = 512  # tokens of a row where keys a query are the budget
+_LONGEST = 512  # tokens of a row at which keys a query are counted, if the model reads so many
+_SHORT_ROWS = (128, 256)  # on which lines are told apart best, where at most half of them are to stay
 _TITLES = {"soft": "learned importance P", "attention": "trained attention maps"}
 
 
@@ -103,10 +104,14 @@ class SearchRun(Search, DistilledRun):
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        if given.get("keys") is not None and given.get("length") is None:
-            # A budget of keys is for long inputs: it is learned on the longest rows that the model reads by itself.
-            given = {**given, "length": min(longest_row(str(given["model"])), _LONGEST)}
-        return super().read(given)
+        if given.get("keys") is None or given.get("length") is not None:
+            return super().read(given)
+        longest = min(longest_row(str(given["model"])), _LONGEST)
+        run = super().read({**given, "length": longest})
+        if not run.is_ranked:
+            return run
+        short = (length for length in _SHORT_ROWS if 2 * float(run.keys or 0) <= length < longest)
+        return replace(run, length=next(short, longest))
 
     @property
     def is_distilled(self) -> bool:
@@ -115,6 +120,11 @@ class SearchRun(Search, DistilledRun):
     @property
     def gate_preset(self) -> str:
         return "distilled" if self.is_distilled and self.preset == "default" else self.preset
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether the pattern carries the order of its lines: its file gives any other sparsity, too."""
+        return self.is_distilled and self.kind == "structured" and self.diagonal == "learned"
 
     def aims(self) -> dict[str, Any]:
         return {**super().aims(), "sparsities": self.sparsities}
@@ -133,8 +143,10 @@ class SearchRun(Search, DistilledRun):
         # The gate comes before the weights: a size it cannot have is found out at once.
         gate = self.new_gate(self.length, shape, steps=self.steps, seed=self.seed, anchor=self.anchor)
         first, second = self._levels(store)
-        # A search by distillation keeps the order of its lines: its pattern file gives any other sparsity, too.
-        search = self.searching(first, gate, self.seed, second, ranked=self.is_distilled)
+        # Learned on rows of any length, a budget of keys holds where it is felt: on long ones.
+        in_keys = self.keys is not None and self.is_ranked
+        longest = max(self.length, min(longest_row(self.model), _LONGEST)) if in_keys else None
+        search = self.searching(first, gate, self.seed, second, ranked=self.is_distilled, longest=longest)
         return Recorded(search, {"task": "search"})
 
     def _levels(self, store: TokenStore) -> tuple[Objective, Objective | None]:

@@ -90,10 +90,13 @@ class Frozen(Wrapper):
         diagonal: Diagonal = "learned",
         assured: float = 0.5,
         ranked: bool = False,  # the pattern of a structured gate carries the order of its units
+        longest: int
+        | None = None,  # where a ranked pattern is to have the gate's keys a query; None: the gate's length
         also_at: Sequence[float] = (),  # sparsities that the same ranking is judged at in the end
     ) -> None:
         super().__init__(inner)
         self.diagonal, self.assured, self.ranked, self.also_at = diagonal, assured, ranked, also_at
+        self.longest = longest
 
     def pattern(self) -> Pattern:
         gate = self.inner.gate
@@ -104,7 +107,10 @@ class Frozen(Wrapper):
             return pattern
         pattern = replace(pattern, ranking=gate.ranking())
         # What the ranking itself gives: every other sparsity that is picked from it is then nested with this one.
-        return pattern if gate.sparsity is None else pattern.at_sparsity(gate.sparsity)
+        if gate.sparsity is None or self.longest is None:
+            return pattern if gate.sparsity is None else pattern.at_sparsity(gate.sparsity)
+        keys = (1.0 - gate.sparsity) * gate.length
+        return pattern.at(self.longest).at_sparsity(1.0 - keys / self.longest)
 
     def evaluate(self, step: int) -> dict[str, float]:
         pattern = self.pattern()
