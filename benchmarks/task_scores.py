@@ -69,14 +69,17 @@ def conditions() -> Iterator[tuple[Condition, tuple[str, ...]]]:
     ninety = Condition("learned", sparsity=0.9)
     yield Condition("dense"), small
     yield ninety, ("stsb", "cola")
-    yield Condition("task", sparsity=0.9, taught=True, from_dense=True), ("stsb",)
-    for source in ("learned", "window"):
-        yield Condition(source, keys=64), small
+    of_task = Condition("task", sparsity=0.9, taught=True, from_dense=True)
+    yield of_task, ("stsb", "rte", "mrpc", "cola")
+    yield Condition("learned", keys=64), small
+    yield ninety, small
+    yield Condition("dense"), every
+    yield of_task, every
+    yield Condition("window", keys=64), small
     yield replace(ninety, anchor="token", taught=True, from_dense=True), ("stsb",)
     for condition in (Condition("dense"), Condition("learned", keys=64), ninety):
         yield condition, every
-    for source in ("task", "task entries"):
-        yield Condition(source, sparsity=0.9, taught=True, from_dense=True), pairs
+    yield replace(of_task, source="task entries"), pairs
     yield Condition("dense", pooling="cls"), small
     for changes in ({"taught": True}, {"anchor": "token"}, {"anchor": "token", "taught": True, "from_dense": True}):
         yield replace(ninety, **changes), (*pairs, "cola")
@@ -154,7 +157,7 @@ def run(asked: argparse.Namespace) -> None:
     for condition, tasks in conditions():
         for task in tasks if lab.reaches(condition) else ():
             name = condition.key, task, asked.seed
-            if name in done or (asked.tasks and task not in asked.tasks):
+            if name in done or task not in asked.tasks or condition.source not in asked.sources:
                 continue
             done.add(name)
             about = {"key": condition.key, "words": condition.words, "task": task, "seed": asked.seed}
@@ -195,7 +198,8 @@ def main() -> None:
     parser.add_argument("--pattern", type=Path, help="learned at 128 tokens, with its ranking")
     parser.add_argument("--keys-pattern", type=Path, help="for budgets of keys; --pattern unless it is given")
     parser.add_argument("--model", default="minilm")
-    parser.add_argument("--tasks", nargs="+", choices=list(TASKS))
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--sources", nargs="+", choices=list(WORDS), default=list(WORDS), help="of patterns")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--epochs", type=float, default=3)
