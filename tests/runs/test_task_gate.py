@@ -10,7 +10,8 @@ import torch
 from sparsebert import Pattern, gates, load_model
 from sparsebert.errors import SparseBertError
 from sparsebert.files import read_json
-from sparsebert.runs import TaskSearchRun
+from sparsebert.gates import preset
+from sparsebert.runs import FinetuneRun, TaskSearchRun
 
 
 def small(**changes: Any) -> TaskSearchRun:
@@ -33,6 +34,20 @@ def test_a_search_on_a_task_freezes_a_pattern_and_scores_the_model_under_it(tmp_
     line = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])
     assert line["loss"] == pytest.approx(line["task"] + line["penalty"])
     assert small().make(tmp_path).fields == result.fields
+
+
+def test_a_dense_teacher_leads_a_gate_a_layer_as_it_leads_one_on_text(tmp_path: Path) -> None:
+    sizes = {"length": 24, "batch_size": 8, "max_rows": 16, "max_dev_rows": 8}
+    dense = FinetuneRun("rte", "builtin:tasks", "scratch:tiny", fit={"num_steps": 2}, **sizes)  # type: ignore[arg-type]
+    dense.make(tmp_path / "dense")
+    taught = small(model=str(tmp_path / "dense"), teacher=str(tmp_path / "dense"))
+    taught.make(tmp_path / "found")
+    gate = gates.load(tmp_path / "found" / "gate.safetensors")
+    assert gate.settings == preset("distilled")
+    assert (gate.layers, Pattern.load(tmp_path / "found" / "pattern.safetensors").layers) == (2, 2)
+    shared = small(model=str(tmp_path / "dense"), teacher=str(tmp_path / "dense"), layers="shared", preset="paper")
+    assert (shared.layers, shared.gate_preset) == ("shared", "paper")
+    assert small().gate_preset == "default"
 
 
 def test_micro_batches_share_one_sample_and_leave_the_gradient_as_it_is(tmp_path: Path) -> None:

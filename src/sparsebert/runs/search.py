@@ -70,13 +70,19 @@ class Search(RunSettings):
         return gates.KINDS[self.kind](length, heads, anchor=anchor, **sizes, **aim, **self.gate)
 
     @property
+    def is_taught(self) -> bool:
+        """Whether a dense model leads the gate."""
+        return False
+
+    @property
     def gate_preset(self) -> str:
         """The preset that this search means by its name of it."""
-        return self.preset
+        return "distilled" if self.is_taught and self.preset == "default" else self.preset
 
     def usual_layers(self, shape: Mapping[str, Any]) -> Literal["own", "shared"]:
         """Whether layers have patterns of their own where no one says so."""
-        return "shared"
+        # ALBERT's layers are one and the same module.
+        return "own" if self.is_taught and shape.get("model_type") != "albert" else "shared"
 
     def searching(
         self,

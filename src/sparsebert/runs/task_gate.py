@@ -16,6 +16,10 @@ from sparsebert.training import Objective
 class TaskSearchRun(Search, TaskRun):
     """Fine-tuning with a gate beside the weights, which is then frozen; the model is scored under its pattern."""
 
+    @property
+    def is_taught(self) -> bool:
+        return self.teacher is not None
+
     def prepared(self, out: Path, own: Pattern | None) -> Prepared:
         prepared = super().prepared(out, own)
         return Prepared(prepared.objective, prepared.config, prepared.settings | self.gate_settings())

@@ -118,8 +118,8 @@ class SearchRun(Search, DistilledRun):
         return (self.objective or ("mlm" if self.model.startswith("scratch:") else "distill")) == "distill"
 
     @property
-    def gate_preset(self) -> str:
-        return "distilled" if self.is_distilled and self.preset == "default" else self.preset
+    def is_taught(self) -> bool:
+        return self.is_distilled
 
     @property
     def is_ranked(self) -> bool:
@@ -134,10 +134,6 @@ class SearchRun(Search, DistilledRun):
 
     def also_at(self) -> tuple[float, ...]:
         return () if self.sparsities is None else self.sparsities
-
-    def usual_layers(self, shape: Mapping[str, Any]) -> Literal["own", "shared"]:
-        # ALBERT's layers are one and the same module.
-        return "own" if self.is_distilled and shape.get("model_type") != "albert" else "shared"
 
     def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
         # The gate comes before the weights: a size it cannot have is found out at once.
