@@ -48,6 +48,10 @@ def test_a_dense_teacher_leads_a_gate_a_layer_as_it_leads_one_on_text(tmp_path: 
     shared = small(model=str(tmp_path / "dense"), teacher=str(tmp_path / "dense"), layers="shared", preset="paper")
     assert (shared.layers, shared.gate_preset) == ("shared", "paper")
     assert small().gate_preset == "default"
+    other = small(task="stsb", model=str(tmp_path / "dense"))
+    with pytest.raises(SparseBertError, match="gives 2 numbers, but STS-B asks for 1"):
+        other.make(tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_micro_batches_share_one_sample_and_leave_the_gradient_as_it_is(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from sparsebert.files import canonical_json, sha256, sha256_of_file
+from sparsebert.errors import ConfigError
+from sparsebert.files import canonical_json, read_json, sha256, sha256_of_file
 from sparsebert.model import load_model
 from sparsebert.model.head_pooling import Pooling
 from sparsebert.tasks.builtin import BUILTIN, write_builtin
@@ -45,6 +46,7 @@ def tokenizer_for(model: str, train: Sequence[Row]) -> Tokenizer:
 
 def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int, pooling: Pooling | None = None) -> Any:
     """The model with the task's head, whose labels have the task's names. pooling: of the head; None: the folder's."""
+    _refuse_other_head(Path(source), task)
     changes: dict[str, Any] = {}
     if task.kind == "classification":
         names = [task.label_name(index) for index in range(len(task.labels))]
@@ -57,6 +59,20 @@ def load_task_model(source: str, task: Task, tokenizer: Tokenizer, seed: int, po
     if pooling is not None:
         changes["head_pooling"] = pooling
     return load_model(source, task.head, seed=seed, **changes)
+
+
+def _refuse_other_head(folder: Path, task: Task) -> None:
+    """Of a model that was fine-tuned on a task with other answers: its head would not fit."""
+    if not (folder / "config.json").is_file() or task.kind not in ("classification", "regression"):
+        return
+    config = read_json(folder / "config.json")
+    if any("SequenceClassification" in str(name) for name in config.get("architectures") or ()):
+        answers = len(config.get("id2label") or ("no", "yes"))
+        if answers != task.num_labels:
+            raise ConfigError(
+                f"the head of {folder} gives {answers} numbers, but {task.title} asks for {task.num_labels}; choose a "
+                "model that was not fine-tuned on another task"
+            )
 
 
 def task_hash(task: Task, data: str) -> str:
