@@ -75,6 +75,7 @@ def conditions() -> Iterator[tuple[Condition, tuple[str, ...]]]:
     yield ninety, small
     yield Condition("dense"), every
     yield of_task, every
+    yield Condition("learned", keys=64, taught=True, from_dense=True), ("stsb", "mrpc")
     yield Condition("window", keys=64), small
     yield replace(ninety, anchor="token", taught=True, from_dense=True), ("stsb",)
     for condition in (Condition("dense"), Condition("learned", keys=64), ninety):

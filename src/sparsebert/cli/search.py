@@ -101,12 +101,12 @@ def search(
 
     sparsebert search --model minilm --corpus corpus --sparsity 0.9 --steps 240 --out found
 
-    sparsebert search --model minilm --corpus corpus --keys 32 --steps 240 --batch-size 8 --out found-for-long
+    sparsebert search --model minilm --corpus corpus --keys 32 --steps 300 --batch-size 16 --out found-for-long
 
     torchrun --nproc-per-node 2 -m sparsebert search --model minilm --corpus corpus --objective mlm
     --kind unstructured --penalty 1e-3 --steps 600 --out found
 
-    sparsebert search --model minilm --task rte --data DIR --sparsity 0.9 --out found-for-rte
+    sparsebert search --model dense --task rte --teacher dense --data DIR --sparsity 0.9 --out found-for-rte
     """
     _check(corpus, task, data, steps, objective or weights or sparsities)
     on_task = {} if task is None else {"data": data or "builtin:tasks", "num_steps": steps}
