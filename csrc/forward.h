@@ -27,25 +27,6 @@ SB_INLINE T soften(T* scores, int count, T scale) {
   return sum == 0 ? T(0) : 1 / sum;
 }
 
-// The same for a line that is short enough to be held in registers; its exponentials go to `out`.
-template <class T>
-SB_INLINE T soften_short(Short<T> scores, int count, T scale, T* out) {
-  constexpr int w = Simd<T>::width, vectors = Short<T>::vectors;
-  const T none = -__builtin_inf();
-  for (int k = 0; k < vectors; ++k) scores.v[k] = first_lanes(scores.v[k] * scale, count - k * w, none);
-  Vec<T> best = scores.v[0], total = {};
-  for (int k = 1; k < vectors; ++k) best = larger(best, scores.v[k]);
-  T top = max_one(best);
-  if (top == none) top = 0;
-  for (int k = 0; k < vectors; ++k) {
-    const Vec<T> e = exponential(scores.v[k] - top);
-    store(out + k * w, e);
-    total += e;
-  }
-  const T sum = sum_one(total);
-  return sum == 0 ? T(0) : 1 / sum;
-}
-
 template <class T>
 SB_INLINE void add_bias(const Line& line, const T* bias, T scale, T* scores) {
   const int run = line.count - (line.tail >= 0);
@@ -62,10 +43,13 @@ struct Forward {
   int64_t padded;
   const T* bias;
   T* weights;  // entries of this head of this example, or null
+  bool keeps;  // weights are saved, or dropped
   Dropout dropout;
   Arena arena;
   Source<In, T, NV> query, key, value;
   Sink<In, T> out;
+  Group<T, NV> group;
+  T* group_sums;  // [lines of a group, padded], unless they go straight to where they belong
   LongLines<T> longs;
   T tops[SB_MAX_LONG], totals[SB_MAX_LONG];
   T *scores, *one_query;
@@ -79,12 +63,15 @@ struct Forward {
         padded(int64_t(nv) * Simd<T>::width),
         bias(static_cast<const T*>(p.bias)),
         weights(static_cast<T*>(p.weights)),
+        keeps(weights || p.dropout > 0),
         dropout(p.dropout, p.seed, t.batch, t.head),
         arena{memory},
         query(p, p.query, t, nv, nullptr),
-        key(p, p.key, t, nv, arena.take<T>(p.length * padded)),
-        value(p, p.value, t, nv, arena.take<T>(p.length * padded)),
+        key(p, p.key, t, nv, with_zeros(), true),
+        value(p, p.value, t, nv, with_zeros(), true),
         out(p, p.out, t, padded, arena.take<T>(padded)),
+        group(nv, arena.take<T>(group.rows * padded)),
+        group_sums(out.buffer ? arena.take<T>(group.rows * padded) : nullptr),
         longs(f, t, arena, padded) {
     if (bias) bias += t.head * p.bias_stride;
     if (weights) weights += (p.pattern_heads == 1 ? t.batch * p.heads + t.head : t.batch) * p.kept;
@@ -97,6 +84,13 @@ struct Forward {
     scores = arena.take<T>(0);  // the rest: as much as a tile needs
   }
 
+  // Room for rows, and one of zeros after them.
+  SB_INLINE T* with_zeros() {
+    T* taken = arena.take<T>((p.length + 1) * padded);
+    for (int64_t c = 0; c < padded; ++c) taken[p.length * padded + c] = 0;
+    return taken;
+  }
+
   // Scores of a stretch of a line, not yet scaled unless there is a bias to add.
   SB_INLINE void score(const T* q, const Line& line, int from, int count, T* out) {
     dots(q, key.rows(), line.others + from, count, f.readable(line, from, count), out);
@@ -107,49 +101,72 @@ struct Forward {
   }
   SB_INLINE T scale_left() const { return bias ? T(1) : T(p.scale); }
 
+  // Short lines in groups; the others one by one, in two rounds.
   SB_APART void tile(int64_t from, int64_t to) {
+    const Frame frame = f;  // copies, which no store can change
+    const Source<In, T, NV> keys = key, values = value;
+    const bool grouped = !bias && group.reaches(p.length);
     Line lines[SB_TILE];
-    T* starts[SB_TILE];
-    T factors[SB_TILE];
-    T* at = scores;
-    Short<T> waiting;  // the scores of the row before, softened while this row's multiply-adds are under way
-    int64_t waits = -1;
-    auto settle = [&] {
-      if (waits >= 0) factors[waits] = soften_short(waiting, lines[waits].count, T(p.scale), starts[waits]);
-    };
+    int64_t index[SB_TILE];
+    T *starts[SB_TILE], factors[SB_TILE], *at = scores;
+    int count = 0;
     for (int64_t i = from; i < to; ++i) {
-      const int64_t r = i - from;
-      key.ask_to_pack(i);
-      value.ask_to_pack(i);
-      starts[r] = nullptr;
-      if (f.is_long(i)) continue;
-      const Line& line = lines[r] = f.line(i, room + r * p.length);
-      starts[r] = at;
+      keys.ask_to_pack(i);
+      values.ask_to_pack(i);
+      if (frame.is_long(i)) continue;
+      const Line line = frame.line(i, room + (i - from) * p.length);
+      if (grouped && line.count <= group.most) {
+        add_to_group(i, line);
+        continue;
+      }
+      lines[count] = line, index[count] = i, starts[count] = at, factors[count] = 0;
+      if (line.count) {
+        score(query.row(i, one_query), line, 0, line.count, at);
+        factors[count] = soften(at, line.count, scale_left());
+      }
       at += up(line.count, 16);
-      factors[r] = 0;
-      if (!line.count) continue;
-      const T* q = query.row(i, one_query);
-      if (line.count <= Short<T>::most && !bias) {
-        const Short<T> scored = short_dots(q, key.rows(), line.others, line.count, f.readable(line, 0, line.count));
-        settle();
-        waiting = scored;
-        waits = r;
-      } else {
-        score(q, line, 0, line.count, starts[r]);
-        factors[r] = soften(starts[r], line.count, scale_left());
-      }
+      ++count;
     }
-    settle();
-    if (weights || p.dropout > 0) {
-      for (int64_t r = 0; r < to - from; ++r) {
-        if (starts[r]) keep(from + r, lines[r], starts[r], factors[r]);
-      }
+    run_group();
+    for (int r = 0; r < count; ++r) {
+      if (keeps) keep(index[r], lines[r], starts[r], factors[r]);
+      weighted_sum<true>(value.rows(), lines[r].others, starts[r], lines[r].count, factors[r], out.target(index[r]),
+                         out.past);
+      out.done(index[r]);
     }
-    for (int64_t r = 0; r < to - from; ++r) {
-      if (!starts[r]) continue;
-      weighted_sum<true>(value.rows(), lines[r].others, starts[r], lines[r].count, factors[r],
-                            out.target(from + r), out.past);
-      out.done(from + r);
+  }
+
+  SB_INLINE void add_to_group(int64_t i, const Line& line) {
+    query.bring_scaled(i, group.next_query(), T(p.scale));
+    group.add(i, line, line.tail < 0 && line.begin + group.most <= p.kept, p.length, keeps);
+    if (group.full()) run_group();
+  }
+
+  SB_APART void run_group() {
+    if (!group.count) return;
+    group.close(p.length);
+    group.score(key.rows().data);
+    group.soften();
+    if (keeps) keep_group();
+    constexpr int w = Simd<T>::width;
+    if (group_sums) {
+      group.add_up(value.rows().data, [&](int r, int c, Vec<T> sum) { store(group_sums + r * padded + c * w, sum); });
+      for (int r = 0; r < group.count; ++r) send_row(group_sums + r * padded, out.row(group.index[r]), p.size, T(1));
+    } else if (out.past) {
+      group.add_up(value.rows().data, [&](int r, int c, Vec<T> sum) { store_past(out.target(group.index[r]) + c * w, sum); });
+    } else {
+      group.add_up(value.rows().data, [&](int r, int c, Vec<T> sum) { store(out.target(group.index[r]) + c * w, sum); });
+    }
+    group.clear();
+  }
+
+  SB_APART void keep_group() {
+    T row[group.most];
+    for (int r = 0; r < group.count; ++r) {
+      const Line& line = group.lines[r];
+      for (int k = 0; k < line.count; ++k) row[k] = group.scores[k][r];
+      keep(group.index[r], line, row, group.factors[r]);
+      for (int k = 0; k < line.count; ++k) group.scores[k][r] = row[k];
     }
   }
 

@@ -8,8 +8,6 @@
 namespace SB_NAMESPACE {
 
 constexpr int w32 = Simd<float>::width;
-typedef uint32_t Bits __attribute__((vector_size(SB_VECTOR_BYTES)));
-typedef int32_t Whole __attribute__((vector_size(SB_VECTOR_BYTES)));
 typedef uint8_t Bytes __attribute__((vector_size(SB_VECTOR_BYTES / 4), aligned(1), may_alias));
 
 // The larger and the smaller of two vectors; where one is NaN, the second. The compiler knows no such instruction by itself.

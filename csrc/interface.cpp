@@ -46,7 +46,7 @@ int64_t tile_count(const Problem& p) { return (p.length + SB_TILE - 1) / SB_TILE
 size_t scratch_bytes(const Problem& p) {
   const size_t width = 64 / element_size(p);
   const size_t padded = (p.size + width - 1) / width * width, length = p.length + 128;
-  const size_t packed = 2 * length * padded, lines = SB_MAX_LONG * (length + 2 * padded) + 4 * padded;
+  const size_t packed = 2 * length * padded, lines = SB_MAX_LONG * (length + 2 * padded) + 40 * padded;
   const size_t tile = (SB_TILE + 4) * (length + 16), rooms = (SB_TILE + SB_MAX_LONG) * length;
   return (packed + lines + tile) * element_size(p) + rooms * sizeof(int32_t) + 65536;
 }

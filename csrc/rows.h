@@ -25,6 +25,11 @@ SB_INLINE void bring_row(const In* from, T* to, int64_t size, int64_t padded) {
   for (int64_t c = size; c < padded; ++c) to[c] = 0;
 }
 template <class In, class T>
+SB_INLINE void bring_scaled_row(const In* from, T* to, int64_t size, int64_t padded, T scale) {
+  for (int64_t c = 0; c < size; ++c) to[c] = widened(from[c]) * scale;
+  for (int64_t c = size; c < padded; ++c) to[c] = 0;
+}
+template <class In, class T>
 SB_INLINE void send_row(const T* from, In* to, int64_t size, T factor) {
   for (int64_t c = 0; c < size; ++c) narrow(to + c, from[c] * factor);
 }
@@ -105,40 +110,6 @@ SB_APART void dots(const T* q, Rows<T, NV> rows, const int32_t* others, int coun
     const auto four = dot_group<4>(q, rows, others + k, count - k, readable || k + 4 == count);
     memcpy(out + k, &four, sizeof four);
   }
-}
-
-// The numbers of a short line, held in registers.
-template <class T>
-struct Short {
-  static constexpr int most = 16, vectors = most / Simd<T>::width;
-  Vec<T> v[vectors];
-
-  SB_INLINE void set_half(int half, Eight<T> eight) {
-    constexpr int w = Simd<T>::width;
-    if constexpr (w == 16) {
-      const Eight<T> low = __builtin_shufflevector(v[0], v[0], 0, 1, 2, 3, 4, 5, 6, 7);
-      v[0] = half ? __builtin_shufflevector(low, eight, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-                  : __builtin_shufflevector(eight, eight, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
-    } else {
-      memcpy(v + half * 8 / w, &eight, sizeof eight);
-    }
-  }
-};
-
-// The dot products of a line of at most 16 entries; no meaning from `count` on.
-template <class T, class NV>
-SB_INLINE Short<T> short_dots(const T* q, Rows<T, NV> rows, const int32_t* others, int count, bool readable) {
-  Short<T> all;
-  all.set_half(0, dot_group<8>(q, rows, others, count, readable || count >= 8));
-  if (count > 12) {
-    all.set_half(1, dot_group<8>(q, rows, others + 8, count - 8, readable || count == 16));
-  } else if (count > 8) {
-    const Four<T> four = dot_group<4>(q, rows, others + 8, count - 8, readable || count == 12);
-    all.set_half(1, __builtin_shufflevector(four, four, 0, 1, 2, 3, 0, 1, 2, 3));
-  } else {
-    all.set_half(1, Eight<T>{});
-  }
-  return all;
 }
 
 // out[first .. first + C vectors) = factor * (before + the weighted sum of the rows' same vectors). Few vectors are summed

@@ -68,7 +68,7 @@ SB_INLINE void settle_stores() {
 }
 template <class T>
 SB_INLINE Vec<T> all(T value) {
-  return Vec<T>{} + value;
+  return value - Vec<T>{};  // which the compiler knows to be `value` itself; a sum with 0 it would have to compute
 }
 template <class V>
 SB_INLINE V larger(V a, V b) {
@@ -87,6 +87,17 @@ template <class T, class Lane, int... I>
 SB_INLINE Vec<T> lanes_below(Vec<T> v, Lane count, T rest, std::integer_sequence<int, I...>) {
   typedef Lane Lanes __attribute__((vector_size(SB_VECTOR_BYTES)));
   return Lanes{I...} < count ? v : all<T>(rest);
+}
+// Whole numbers of 32 bits, and which lanes come before `count`.
+typedef int32_t Whole __attribute__((vector_size(SB_VECTOR_BYTES)));
+typedef uint32_t Bits __attribute__((vector_size(SB_VECTOR_BYTES)));
+typedef uint32_t LooseBits __attribute__((vector_size(SB_VECTOR_BYTES), aligned(4), may_alias));
+template <int... I>
+SB_INLINE Whole lanes_below(int count, std::integer_sequence<int, I...>) {
+  return Whole{I...} < count;
+}
+SB_INLINE Whole lanes_below(int count) {
+  return lanes_below(count, std::make_integer_sequence<int, SB_VECTOR_BYTES / 4>());
 }
 SB_INLINE Vec<float> first_lanes(Vec<float> v, int count, float rest) {
   return lanes_below<float, int32_t>(v, count, rest, std::make_integer_sequence<int, Simd<float>::width>());
@@ -194,7 +205,6 @@ SB_INLINE double max_one(Vec<double> v) {
 // Within 2 ulp (a test measures it); below the smallest normal number it is 0. Reduced to |r| <= ln2/2, then a polynomial of
 // degree 6. NaN stays NaN. The rounding trick needs exact float semantics: no -ffast-math.
 SB_INLINE Vec<float> exponential(Vec<float> x) {
-  typedef uint32_t Bits __attribute__((vector_size(SB_VECTOR_BYTES)));
   const float rounder = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
   const Vec<float> shifted = x * 1.44269504088896341f + rounder;
   const Vec<float> whole = shifted - rounder;

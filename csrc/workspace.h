@@ -1,6 +1,7 @@
 // The memory that one piece of the work needs, carved out of a block that its thread keeps from call to call.
 #pragma once
 #include "dropout.h"
+#include "group.h"
 #include "sweep.h"
 
 namespace SB_NAMESPACE {
@@ -14,8 +15,6 @@ struct Arena {
     return taken;
   }
 };
-
-SB_INLINE int64_t up(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 
 template <class In>
 SB_INLINE In* row_of(const Problem& p, const sb_tensor& t, int64_t batch, int64_t head, int64_t row) {
@@ -31,7 +30,7 @@ struct Source {
   NV nv;
   T* packed;  // null: in place
 
-  SB_INLINE Source(const Problem& p, const sb_tensor& t, const Piece& piece, NV nv, T* room)
+  SB_INLINE Source(const Problem& p, const sb_tensor& t, const Piece& piece, NV nv, T* room, bool always = false)
       : first(row_of<In>(p, t, piece.batch, piece.head, 0)),
         next(piece.next_head < 0 ? nullptr : row_of<In>(p, t, piece.next_batch, piece.next_head, 0)),
         stride(t.row),
@@ -41,7 +40,7 @@ struct Source {
         packed(room) {
     // Gathering may look at rows past an example's last, which a packed row need not have.
     const bool whole = !p.first_rows || length == p.length;
-    if (whole && sizeof(In) == sizeof(T) && stride == size && size == int(nv) * Simd<T>::width) packed = nullptr;
+    if (!always && whole && sizeof(In) == sizeof(T) && stride == size && size == int(nv) * Simd<T>::width) packed = nullptr;
   }
   SB_INLINE Rows<T, NV> rows() const { return {packed ? packed : reinterpret_cast<const T*>(first), nv}; }
   SB_APART void pack(int64_t from, int64_t to) const {
@@ -49,7 +48,11 @@ struct Source {
     const int64_t padded = int64_t(nv) * Simd<T>::width;
     for (int64_t i = from; i < to; ++i) {
       ask(i + soon);
-      bring_row(first + i * stride, packed + i * padded, size, padded);
+      if (size == padded) {
+        bring_row(first + i * stride, packed + i * padded, padded, padded);
+      } else {
+        bring_row(first + i * stride, packed + i * padded, size, padded);
+      }
     }
   }
   // One row that is read a few times and then no more: where it lies, if it can be read there, else in `room`.
@@ -59,6 +62,15 @@ struct Source {
     if (sizeof(In) == sizeof(T) && size == padded) return reinterpret_cast<const T*>(first + i * stride);
     bring_row(first + i * stride, room, size, padded);
     return room;
+  }
+  SB_INLINE void bring_scaled(int64_t i, T* room, T scale) const {
+    ask(i + soon);
+    const int64_t padded = int64_t(nv) * Simd<T>::width;
+    if (size == padded) {
+      bring_scaled_row(first + i * stride, room, padded, padded, scale);
+    } else {
+      bring_scaled_row(first + i * stride, room, size, padded, scale);
+    }
   }
   // Called once a line: what will be packed is asked for while there is arithmetic to hide the wait behind, at most a
   // head early. Packing itself, and rows read in place, ask only a few rows ahead.
