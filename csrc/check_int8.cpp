@@ -30,6 +30,7 @@ struct Case {
   int64_t units, steps;
   std::vector<float> values, marks, scales, bias, residual, norm_weight, norm_bias, out, out_marks;
   std::vector<uint8_t> codes, out_codes;
+  std::vector<uint16_t> narrow_values, narrow_out;
   std::vector<int8_t> weights;
   std::vector<int32_t> sums;
   sb_linear c = {};
@@ -43,9 +44,12 @@ struct Case {
     scales = drawn<float>(filled), bias = drawn<float>(filled), residual = drawn<float>(span(outputs));
     norm_weight = drawn<float>(outputs), norm_bias = drawn<float>(outputs);
     out.resize(span(outputs)), out_codes.resize(span(outputs)), out_marks.resize(2 * rows);
+    narrow_values = drawn<uint16_t>(span(inputs)), narrow_out.resize(span(outputs));
     c.bytes = sizeof c, c.rows = rows, c.inputs = inputs, c.outputs = outputs;
     if (way & 1) {
       c.codes = view(codes, inputs + gap), c.marks = view(marks);
+    } else if (way & 16) {
+      c.values = view(narrow_values, inputs + gap), c.value_type = SB_BFLOAT16;
     } else {
       c.values = view(values, inputs + gap);
       if (way & 2 && rows) values.back() = __builtin_nanf("");
@@ -55,7 +59,10 @@ struct Case {
     if (way & 2) c.residual = view(residual, outputs + gap);
     if (way & 4) c.norm_weight = view(norm_weight), c.norm_bias = view(norm_bias), c.epsilon = 1e-5;
     if (way & 8) c.out_codes = view(out_codes, outputs + gap), c.out_marks = view(out_marks);
-    if (!(way & 8) || way & 1) c.out = view(out, outputs + gap);
+    if (!(way & 8) || way & 1) {
+      c.out = way & 16 ? view(narrow_out, outputs + gap) : view(out, outputs + gap);
+      c.out_type = way & 16 ? SB_BFLOAT16 : SB_FLOAT32;
+    }
     c.threads = threads, c.isa = isa;
   }
 };
@@ -78,6 +85,8 @@ int check_refusals() {
   refuses(SB_BAD_CALL, [](C& c) { c.isa = 9; });
   refuses(SB_BAD_CALL, [](C& c) { c.activation = 3; });
   refuses(SB_BAD_CALL, [](C& c) { c.epsilon = -1; });
+  refuses(SB_BAD_CALL, [](C& c) { c.value_type = SB_FLOAT16; });
+  refuses(SB_BAD_CALL, [](C& c) { c.out_type = SB_FLOAT64; });
   refuses(SB_BAD_CALL, [](C& c) { c.values = c.residual; });
   refuses(SB_BAD_CALL, [](C& c) { c.marks = {nullptr, 0}; });
   refuses(SB_BAD_CALL, [](C& c) { c.out = {}, c.out_codes = {}, c.out_marks = {}; });
@@ -140,7 +149,7 @@ int check_int8(int& cases) {
     for (int64_t rows : {0, 1, 13, 50}) {
       for (int64_t inputs : {1, 4, 39, 128}) {
         for (int64_t outputs : {1, 16, 33, 100}) {
-          for (int way = 0; way < 16; ++way, ++cases) {
+          for (int way = 0; way < 32; ++way, ++cases) {
             Case made(isa, rows, inputs, outputs, 1 + way % 2, way);
             failed |= sb_run_linear(&made.c);
           }

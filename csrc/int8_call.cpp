@@ -41,10 +41,14 @@ Range range_of(const sb_array& a) {
 }
 bool apart(const Range& a, const Range& b) { return a.from == a.to || b.from == b.to || a.to <= b.from || b.to <= a.from; }
 
+bool is_type(int64_t type) { return type == SB_FLOAT32 || type == SB_BFLOAT16; }
+int64_t width_of(int64_t type) { return type == SB_BFLOAT16 ? 2 : 4; }
+
 int check_settings(const sb_linear& c) {
   if (c.isa < SB_PORTABLE || c.isa > sb_best_linear_isa()) return SB_BAD_CALL;
   if (c.threads < 1 || c.threads > most_threads) return SB_BAD_CALL;
   if (c.activation < SB_AS_IS || c.activation > SB_RELU) return SB_BAD_CALL;
+  if (!is_type(c.value_type) || !is_type(c.out_type)) return SB_BAD_CALL;
   return c.epsilon >= 0 && std::isfinite(c.epsilon) ? SB_OK : SB_BAD_CALL;
 }
 
@@ -68,10 +72,10 @@ int check_layer(const sb_linear& c) {
 int check_rows(const sb_linear& c) {
   if (has(c.values) == has(c.codes) || has(c.codes) != has(c.marks)) return SB_BAD_CALL;
   if (has(c.out_codes) != has(c.out_marks) || !(has(c.out) || has(c.out_codes))) return SB_BAD_CALL;
-  if (has(c.values) && !fits(c.values, c.rows, c.inputs, 4)) return SB_BAD_TENSOR;
+  if (has(c.values) && !fits(c.values, c.rows, c.inputs, width_of(c.value_type))) return SB_BAD_TENSOR;
   if (has(c.codes) && (!fits(c.codes, c.rows, c.inputs, 1) || !fits(c.marks, 2 * c.rows, 4))) return SB_BAD_TENSOR;
   if (has(c.residual) && !fits(c.residual, c.rows, c.outputs, 4)) return SB_BAD_TENSOR;
-  if (has(c.out) && !fits(c.out, c.rows, c.outputs, 4)) return SB_BAD_TENSOR;
+  if (has(c.out) && !fits(c.out, c.rows, c.outputs, width_of(c.out_type))) return SB_BAD_TENSOR;
   if (has(c.out_codes) && (!fits(c.out_codes, c.rows, c.outputs, 1) || !fits(c.out_marks, 2 * c.rows, 4)))
     return SB_BAD_TENSOR;
   return SB_OK;
@@ -79,9 +83,9 @@ int check_rows(const sb_linear& c) {
 
 // Results must lie apart from each other and from all that is read: other threads may still be reading it.
 int check_apart(const sb_linear& c) {
-  const Range results[] = {range_of(c.out, c.rows, c.outputs, 4), range_of(c.out_codes, c.rows, c.outputs, 1),
-                           range_of(c.out_marks)};
-  const Range read[] = {range_of(c.values, c.rows, c.inputs, 4), range_of(c.codes, c.rows, c.inputs, 1),
+  const Range results[] = {range_of(c.out, c.rows, c.outputs, width_of(c.out_type)),
+                           range_of(c.out_codes, c.rows, c.outputs, 1), range_of(c.out_marks)};
+  const Range read[] = {range_of(c.values, c.rows, c.inputs, width_of(c.value_type)), range_of(c.codes, c.rows, c.inputs, 1),
                         range_of(c.residual, c.rows, c.outputs, 4), range_of(c.marks), range_of(c.weights),
                         range_of(c.weight_sums), range_of(c.weight_scales), range_of(c.bias), range_of(c.norm_weight),
                         range_of(c.norm_bias)};
@@ -115,10 +119,10 @@ int64_t block_rows(const sb_linear& c) {
   return std::clamp(std::min(fitting, fair), least, most);
 }
 
-// Codes, the same widened, marks, values; each begins on a cache line.
+// Codes, the same widened, marks, values, one row of inputs; each begins on a cache line.
 size_t block_bytes(const sb_linear& c, int64_t rows) {
   const int64_t inputs = steps_of(c) * SB_STEP, outputs = units_of(c) * SB_UNIT;
-  return size_t(rows * (3 * inputs + 8 + 4 * outputs) + 4 * 64);
+  return size_t(rows * (3 * inputs + 8 + 4 * outputs) + 4 * inputs + 5 * 64);
 }
 
 // Memory that a thread keeps from call to call.

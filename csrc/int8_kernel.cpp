@@ -65,13 +65,20 @@ struct Block {
       return;
     }
     uint8_t* made = take<uint8_t>(rows * inputs);
+    float* widened = take<float>(c.value_type == SB_BFLOAT16 ? c.inputs : 0);
     for (int64_t r = 0; r < rows; ++r) {
       uint8_t* row = made + r * inputs;
       for (int64_t k = c.inputs; k < inputs; ++k) row[k] = 0;
       if (c.codes.data) {
         memcpy(row, row_of<uint8_t>(c.codes, from + r), size_t(c.inputs));
       } else {
-        factors[r] = Factors(quantise_row(row_of<float>(c.values, from + r), c.inputs, row));
+        const float* values = widened;
+        if (c.value_type == SB_BFLOAT16) {
+          bring_row(row_of<BFloat16>(c.values, from + r), widened, c.inputs, c.inputs);
+        } else {
+          values = row_of<float>(c.values, from + r);
+        }
+        factors[r] = Factors(quantise_row(values, c.inputs, span_of(values, c.inputs), row));
       }
     }
     codes = made, code_row = inputs;
@@ -98,16 +105,21 @@ struct Block {
       weight_sums[v] = load(array_of<int32_t>(c.weight_sums) + o + v * w32);
     }
     for (int64_t r = first; r < first + count; ++r) {
-      float* to = (straight ? row_of<float>(c.out, from + r) : values + r * outputs) + o;
       const Factors row = factors[r];
       SB_UNROLL for (int v = 0; v < vectors; ++v, sums += w32) {
         const Whole whole = load(sums) - weight_sums[v] * row.zero;
         Vec<float> x = __builtin_convertvector(whole, Vec<float>) * scales[v] * row.scale + bias[v];
         if (Activation == SB_GELU) x = gelu(x);
         if (Activation == SB_RELU) x = relu(x);
-        store(to + v * w32, x);
+        put(r, o + v * w32, x);
       }
     }
+  }
+  // Where products go: to `out` if nothing else happens to them, in its type.
+  SB_INLINE void put(int64_t r, int64_t o, Vec<float> x) const {
+    if (!straight) return store(values + r * outputs + o, x);
+    if (c.out_type == SB_BFLOAT16) return store_narrow(row_of<BFloat16>(c.out, from + r) + o, x);
+    store(row_of<float>(c.out, from + r) + o, x);
   }
   template <int Units>
   SB_INLINE void finish_tile(const int32_t* sums, int64_t first, int64_t count, int64_t unit) {
@@ -135,15 +147,46 @@ struct Block {
     }
   }
 
+  // A few rows at a time, each step for all of them: no row waits for its own sums.
   SB_APART void finish_rows() {
-    Marks* out_marks = static_cast<Marks*>(c.out_marks.data);
-    for (int64_t r = 0; r < rows; ++r) {
-      float* row = values + r * outputs;
-      if (c.residual.data) add_row(row, row_of<float>(c.residual, from + r), c.outputs);
-      if (c.norm_weight.data)
-        normalise_row(row, c.outputs, array_of<float>(c.norm_weight), array_of<float>(c.norm_bias), float(c.epsilon));
-      if (c.out.data) memcpy(row_of<float>(c.out, from + r), row, size_t(c.outputs) * 4);
-      if (c.out_codes.data) out_marks[from + r] = quantise_row(row, c.outputs, row_of<uint8_t>(c.out_codes, from + r));
+    constexpr int few = 4;
+    for (int64_t first = 0; first < rows; first += few) {
+      const int count = int(smaller_of<int64_t>(few, rows - first));
+      float* results[few];
+      Span spans[few];
+      for (int r = 0; r < count; ++r) results[r] = values + (first + r) * outputs;
+      if (c.norm_weight.data) {
+        normalise(first, count, results, spans);
+      } else {
+        for (int r = 0; c.residual.data && r < count; ++r)
+          add_row(results[r], row_of<float>(c.residual, from + first + r), c.outputs);
+        for (int r = 0; c.out_codes.data && r < count; ++r) spans[r] = span_of(results[r], c.outputs);
+        for (int r = 0; c.out.data && c.out_type == SB_FLOAT32 && r < count; ++r)
+          memcpy(row_of<float>(c.out, from + first + r), results[r], size_t(c.outputs) * 4);
+      }
+      for (int r = 0; c.out.data && c.out_type == SB_BFLOAT16 && r < count; ++r)
+        send_row(results[r], row_of<BFloat16>(c.out, from + first + r), c.outputs, 1.0f);
+      for (int r = 0; c.out_codes.data && r < count; ++r) {
+        const int64_t row = from + first + r;
+        static_cast<Marks*>(c.out_marks.data)[row] =
+            quantise_row(results[r], c.outputs, spans[r], row_of<uint8_t>(c.out_codes, row));
+      }
+    }
+  }
+  // Results go straight to `out` where they are asked for.
+  SB_INLINE void normalise(int64_t first, int count, float** results, Span* spans) {
+    float means[4], scales[4];
+    for (int r = 0; r < count; ++r) {
+      const float sum = c.residual.data ? add_row(results[r], row_of<float>(c.residual, from + first + r), c.outputs)
+                                        : sum_of(results[r], c.outputs);
+      means[r] = sum / float(c.outputs);
+    }
+    for (int r = 0; r < count; ++r) scales[r] = norm_factor(results[r], c.outputs, means[r], float(c.epsilon));
+    const NormWeights norm = {array_of<float>(c.norm_weight), array_of<float>(c.norm_bias)};
+    for (int r = 0; r < count; ++r) {
+      float* to = c.out.data && c.out_type == SB_FLOAT32 ? row_of<float>(c.out, from + first + r) : results[r];
+      spans[r] = normalise_row(results[r], c.outputs, means[r], scales[r], norm, to);
+      results[r] = to;
     }
   }
 };

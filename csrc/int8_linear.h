@@ -2,8 +2,8 @@
 //
 //   out = norm(activation(inputs weights' + bias) + residual)
 //
-// Inputs are float32 rows, quantised here, each by itself, or codes that an earlier call left. Results are float32 rows, or
-// codes for the next call, or both. A row of codes has two marks, a scale and the code of 0: a value is the scale times how
+// Inputs are rows of float32 or bfloat16, quantised here, each by itself, or codes that an earlier call left. Results are such
+// rows, or codes for the next call, or both. A row of codes has two marks, a scale and the code of 0: a value is the scale times how
 // far its code lies from that of 0. A row with a number that is not finite has the scale NaN, and all made from it is NaN.
 //
 // As in sparse_attention.h every array goes with its size in bytes, all of it is checked before any of it is read, and what
@@ -31,7 +31,8 @@ struct sb_matrix {
 struct sb_linear {
   int64_t bytes;  // of this structure, as the caller knows it
   int64_t rows, inputs, outputs;
-  sb_matrix values;       // float32 [rows, inputs], or none where codes come in
+  int64_t value_type;     // of values: SB_FLOAT32 or SB_BFLOAT16
+  sb_matrix values;       // [rows, inputs], or none where codes come in
   sb_matrix codes;        // uint8 [rows, inputs], or none
   sb_array marks;         // float32 [rows, 2], with codes
   sb_array weights;       // int8 [units, steps, SB_UNIT, SB_STEP]
@@ -43,7 +44,8 @@ struct sb_linear {
   sb_array norm_weight;    // float32 [outputs], or none
   sb_array norm_bias;      // float32 [outputs], with norm_weight
   double epsilon;          // of the norm
-  sb_matrix out;           // float32 [rows, outputs], or none
+  int64_t out_type;        // of out: SB_FLOAT32 or SB_BFLOAT16
+  sb_matrix out;           // [rows, outputs], or none
   sb_matrix out_codes;     // uint8 [rows, outputs], or none
   sb_array out_marks;      // float32 [rows, 2], with out_codes
   int64_t threads, isa;

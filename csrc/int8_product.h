@@ -29,9 +29,14 @@ SB_VNNI_CODE SB_APART void vnni_tile(const Tile& t) {
     SB_UNROLL for (int u = 0; u < Units; ++u) sums[r][u] = _mm512_setzero_si512();
   }
   const int64_t unit = t.steps * SB_UNIT * SB_STEP;
+  constexpr int64_t ahead = 1024;  // bytes: what comes from a farther cache arrives in time
   for (int64_t k = 0; k < t.steps; ++k) {
     __m512i weights[Units];
-    SB_UNROLL for (int u = 0; u < Units; ++u) weights[u] = _mm512_loadu_si512(t.weights + u * unit + k * SB_UNIT * SB_STEP);
+    SB_UNROLL for (int u = 0; u < Units; ++u) {
+      const int8_t* from = t.weights + u * unit + k * SB_UNIT * SB_STEP;
+      weights[u] = _mm512_loadu_si512(from);
+      __builtin_prefetch(from + ahead);
+    }
     SB_UNROLL for (int r = 0; r < Rows; ++r) {
       int32_t four;
       memcpy(&four, t.codes + r * t.row + k * SB_STEP, SB_STEP);

@@ -1,7 +1,7 @@
 // What happens to a row of numbers between two products: activation, residual, normalisation, quantisation.
 #pragma once
 #include "int8_linear.h"
-#include "simd.h"
+#include "rows.h"
 
 #include <type_traits>
 
@@ -30,27 +30,30 @@ SB_INLINE Vec<float> at_most(Vec<float> limit, Vec<float> x) {
 #endif
 }
 
-// x times the normal distribution's share below x, within 3e-6: an odd polynomial inside [-5, 5], which holds all but 3e-7
-// of it. NaN stays NaN.
+// x times the normal distribution's share below x, within 2e-4, which is little beside the step of a row's codes: an odd
+// polynomial inside [-4, 4]. NaN stays NaN.
 SB_INLINE Vec<float> gelu(Vec<float> x) {
-  const float end = 5.0f;
-  const Vec<float> low = at_least(all<float>(-end), x), t = at_most(all<float>(end), low);
-  const Vec<float> z = t * (t * (2.0f / (end * end))) - 1.0f;
-  Vec<float> p = all<float>(-0.00104482367f);
-  p = p * z + 0.00317373918f;
-  p = p * z - 0.00400795415f;
-  p = p * z + 0.00515578315f;
-  p = p * z - 0.010063475f;
-  p = p * z + 0.0168802813f;
-  p = p * z - 0.0236618835f;
-  p = p * z + 0.0313650407f;
-  p = p * z - 0.0403866395f;
-  p = p * z + 0.0515246168f;
-  p = p * z - 0.0702984408f;
-  p = p * z + 0.141363755f;
+  const float end = 4.0f;
+  const Vec<float> low = at_least(all<float>(-end), x), t = at_most(all<float>(end), low), square = t * t;
+  Vec<float> p = all<float>(2.27819523e-08f);
+  p = p * square - 1.59862861e-06f;
+  p = p * square + 4.7956044e-05f;
+  p = p * square - 0.000814020517f;
+  p = p * square + 0.00877241232f;
+  p = p * square - 0.0645731613f;
+  p = p * square + 0.397883385f;
   return low * (t * p + 0.5f);
 }
 SB_INLINE Vec<float> relu(Vec<float> x) { return at_least(Vec<float>{}, x); }
+
+typedef uint16_t Halves __attribute__((vector_size(SB_VECTOR_BYTES / 2), aligned(2), may_alias));
+
+// To bfloat16, as narrow() does it, a vector at a time.
+SB_INLINE void store_narrow(BFloat16* to, Vec<float> x) {
+  const Bits bits = (Bits)x, rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  const Bits known = x == x ? rounded : Bits{} + 0x7fc00000u;
+  *reinterpret_cast<Halves*>(to) = __builtin_convertvector(known >> 16, Halves);
+}
 
 // Rows are worked on in whole vectors, and what is left over in one that is only partly stored: `work` is told where it
 // stands and how many numbers there are.
@@ -73,26 +76,29 @@ SB_INLINE void store_some(float* to, Count count, Vec<float> v) {
   for (int i = 0; i < count; ++i) to[i] = v[i];
 }
 
-SB_APART void add_row(float* row, const float* other, int64_t count) {
+// The sum of a row and another, into the first, and what it adds up to.
+SB_APART float add_row(float* row, const float* other, int64_t count) {
+  Vec<float> totals[2] = {};
   over(count, [&](int64_t k, auto some) {
-    store_some(row + k, some, load_some(row + k, some, 0) + load_some(other + k, some, 0));
+    const Vec<float> sum = load_some(row + k, some, 0) + load_some(other + k, some, 0);
+    store_some(row + k, some, sum);
+    totals[k / w32 % 2] += sum;
   });
+  return sum_one(totals[0] + totals[1]);
 }
-
-// To mean 0 and variance 1, then weight and bias.
-SB_APART void normalise_row(float* row, int64_t count, const float* weight, const float* bias, float epsilon) {
-  Vec<float> total = {}, squares = {};
+SB_APART float sum_of(const float* row, int64_t count) {
+  Vec<float> total = {};
   over(count, [&](int64_t k, auto some) { total += load_some(row + k, some, 0); });
-  const float mean = sum_one(total) / float(count);
+  return sum_one(total);
+}
+// What a row less its mean is to be multiplied by for a variance of 1.
+SB_APART float norm_factor(const float* row, int64_t count, float mean, float epsilon) {
+  Vec<float> squares[2] = {};
   over(count, [&](int64_t k, auto some) {
     const Vec<float> d = load_some(row + k, some, mean) - mean;
-    squares += d * d;
+    squares[k / w32 % 2] += d * d;
   });
-  const float factor = 1.0f / __builtin_sqrtf(sum_one(squares) / float(count) + epsilon);
-  over(count, [&](int64_t k, auto some) {
-    const Vec<float> d = (load_some(row + k, some, 0) - mean) * factor;
-    store_some(row + k, some, d * load_some(weight + k, some, 0) + load_some(bias + k, some, 0));
-  });
+  return 1.0f / __builtin_sqrtf(sum_one(squares[0] + squares[1]) / float(count) + epsilon);
 }
 
 // How a row was quantised.
@@ -105,30 +111,60 @@ struct Span {
   float low, high;
   bool finite;
 };
-SB_INLINE Span span_of(const float* row, int64_t count) {
-  // Four of each, so that one comparison does not wait for the one before it.
+// Four of each, so that one comparison does not wait for the one before it.
+struct Spans {
   Vec<float> low[4] = {}, high[4] = {}, bad[4] = {};
-  auto take = [&](int chain, Vec<float> x) {
+
+  SB_INLINE void take(int chain, Vec<float> x) {
     low[chain] = at_most(x, low[chain]);
     high[chain] = at_least(x, high[chain]);
     bad[chain] += x * 0.0f;  // NaN where x is infinite or NaN
-  };
+  }
+  SB_INLINE Span together() const {
+    const Vec<float> lowest = at_most(at_most(low[0], low[1]), at_most(low[2], low[3]));
+    const Vec<float> highest = at_least(at_least(high[0], high[1]), at_least(high[2], high[3]));
+    return {-max_one(-lowest), max_one(highest), sum_one(bad[0] + bad[1] + (bad[2] + bad[3])) == 0.0f};
+  }
+};
+SB_APART Span span_of(const float* row, int64_t count) {
+  Spans spans;
   int64_t k = 0;
   for (; k + 4 * w32 <= count; k += 4 * w32) {
-    take(0, load(row + k));
-    take(1, load(row + k + w32));
-    take(2, load(row + k + 2 * w32));
-    take(3, load(row + k + 3 * w32));
+    spans.take(0, load(row + k));
+    spans.take(1, load(row + k + w32));
+    spans.take(2, load(row + k + 2 * w32));
+    spans.take(3, load(row + k + 3 * w32));
   }
-  over(count - k, [&](int64_t rest, auto some) { take(0, load_some(row + k + rest, some, 0)); });
-  const Vec<float> lowest = at_most(at_most(low[0], low[1]), at_most(low[2], low[3]));
-  const Vec<float> highest = at_least(at_least(high[0], high[1]), at_least(high[2], high[3]));
-  return {-max_one(-lowest), max_one(highest), sum_one(bad[0] + bad[1] + (bad[2] + bad[3])) == 0.0f};
+  over(count - k, [&](int64_t rest, auto some) { spans.take(0, load_some(row + k + rest, some, 0)); });
+  return spans.together();
+}
+
+// (row - mean) * factor * weight + bias, and its span.
+struct NormWeights {
+  const float *weight, *bias;
+};
+SB_APART Span normalise_row(const float* row, int64_t count, float mean, float factor, NormWeights norm, float* to) {
+  Spans spans;
+  auto take = [&](int chain, int64_t k, auto some) {
+    const Vec<float> d = (load_some(row + k, some, mean) - mean) * factor;
+    const Vec<float> x = d * load_some(norm.weight + k, some, 0) + load_some(norm.bias + k, some, 0);
+    store_some(to + k, some, x);
+    spans.take(chain, x);
+  };
+  std::integral_constant<int, w32> whole;
+  int64_t k = 0;
+  for (; k + 4 * w32 <= count; k += 4 * w32) {
+    take(0, k, whole);
+    take(1, k + w32, whole);
+    take(2, k + 2 * w32, whole);
+    take(3, k + 3 * w32, whole);
+  }
+  over(count - k, [&](int64_t rest, auto some) { take(0, k + rest, some); });
+  return spans.together();
 }
 
 // Codes of a row: 254 steps from its smallest to its largest number, 0 being one of them.
-SB_APART Marks quantise_row(const float* row, int64_t count, uint8_t* codes) {
-  const Span span = span_of(row, count);
+SB_APART Marks quantise_row(const float* row, int64_t count, const Span& span, uint8_t* codes) {
   const float scale = span.high * (1.0f / 254) - span.low * (1.0f / 254);
   if (!span.finite || scale < 1e-30f) {  // nothing that codes could be made of
     for (int64_t k = 0; k < count; ++k) codes[k] = 0;

@@ -11,6 +11,7 @@ from sparsebert.layers.int8_library import best_linear_isa
 
 ISAS = list(range(best_linear_isa() + 1))  # all that this processor can run
 STEPS = 254  # of a row's codes
+GELU_ERROR = 2.5e-4
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,16 @@ def quantised(values: Tensor) -> tuple[Tensor, Tensor]:
     step = (high - low) / STEPS
     zero = (-low / step).round()
     return ((values / step + zero).round() - zero) * step, step
+
+
+def allowed(products: Tensor, case: Case, layer: Int8Linear, residual: Tensor | None, norm: Norm | None) -> Tensor:
+    """How far from finished() what follows the products may be: rounding, and GELU's polynomial where there is GELU."""
+    expected = finished(products, case, layer, residual, norm)
+    error = torch.full_like(expected[:, :1], GELU_ERROR if case.activation == "gelu" else 0.0)
+    if norm is None or not case.rows:
+        return 1e-4 * expected.abs() + 2e-5 + error
+    deviation = finished(products, case, layer, residual, None).std(1, correction=0, keepdim=True)
+    return 1e-4 * expected.abs() + 2e-4 + 3 * error / deviation * norm.weight.abs()
 
 
 def finished(products: Tensor, case: Case, layer: Int8Linear, residual: Tensor | None, norm: Norm | None) -> Tensor:

@@ -16,7 +16,7 @@ from sparsebert.layers.int8_library import (
     run_linear,
     run_steps,
 )
-from tests.layers.cases import Case, cases, finished, quantised, weights
+from tests.layers.cases import Case, allowed, cases, finished, quantised, weights
 
 Drawn = tuple[Case, list[tuple[str, int]]]
 _NUMBERS = st.integers(-3, 70) | st.sampled_from([2**31, 2**62, 2**63 - 1, -(2**63)])
@@ -38,14 +38,18 @@ def make(drawn: Drawn) -> str:
 
 def _right(case: Case) -> str:
     layer, (residual, norm), values = case.layer(), case.more(), case.values()
+    if case.seed % 3 == 0:
+        values = values.bfloat16()
     isa = case.seed % (best_linear_isa() + 1)
     more: dict[str, Any] = {"activation": case.activation, "residual": residual, "norm": norm}
     found = linear(values, layer.packed, isa=isa, codes=True, **more).values
     if case.rows and norm is None:
         rounded, step = quantised(values)
-        expected = finished(rounded @ weights(layer).t(), case, layer, residual, norm)
+        products = rounded @ weights(layer).t()
+        expected = finished(products, case, layer, residual, norm)
         flips = step * weights(layer).abs().amax(1)
-        assert bool(((found.double() - expected).abs() <= 2.01 * flips + 1e-4 * expected.abs() + 2e-5).all())
+        slack = allowed(products, case, layer, residual, norm)
+        assert bool(((found.double() - expected).abs() <= 2.01 * flips + slack).all())
     return "right"
 
 

@@ -1,15 +1,16 @@
 """The int8 kernel against float64, on every instruction set of this processor."""
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import assume, given, settings
 
 from sparsebert.errors import LayerError
 from sparsebert.layers import Codes, Int8Linear, Norm, int8_library, linear
-from tests.layers.cases import ISAS, Case, cases, finished, quantised, read, weights
+from tests.layers.cases import GELU_ERROR, ISAS, Case, allowed, cases, finished, quantised, read, weights
 
 PLAIN = Case(30, 40, 37, None, False, False, 0, 1.0, 0)
-GELU_ERROR = 4e-6
 
 
 def run(case: Case, isa: int, rows: torch.Tensor | Codes, **more: bool) -> tuple[torch.Tensor, Codes]:
@@ -26,11 +27,12 @@ def run(case: Case, isa: int, rows: torch.Tensor | Codes, **more: bool) -> tuple
 @settings(max_examples=60, deadline=None)
 def test_codes_are_multiplied_exactly_and_finished_as_in_float64(isa: int, case: Case) -> None:
     codes, layer, (residual, norm) = case.codes(), case.layer(), case.more()
-    expected = finished(read(codes) @ weights(layer).t(), case, layer, residual, norm)
+    products = read(codes) @ weights(layer).t()
+    expected = finished(products, case, layer, residual, norm)
     values, _ = run(case, isa, codes)
     # A norm of one or two outputs divides by next to nothing.
     assume(norm is None or case.outputs > 4)
-    assert torch.allclose(values.double(), expected, rtol=1e-4, atol=2e-5 if norm is None else 2e-4)
+    assert bool(((values.double() - expected).abs() <= allowed(products, case, layer, residual, norm)).all())
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -41,10 +43,12 @@ def test_values_are_quantised_row_by_row(isa: int, case: Case) -> None:
     assume(not case.norm and case.rows)
     values, layer, (residual, norm) = case.values(), case.layer(), case.more()
     rounded, step = quantised(values)
-    expected = finished(rounded @ weights(layer).t(), case, layer, residual, norm)
+    products = rounded @ weights(layer).t()
+    expected = finished(products, case, layer, residual, norm)
     found, _ = run(case, isa, values)
     flips = step * weights(layer).abs().amax(1)
-    assert bool(((found.double() - expected).abs() <= 2.01 * flips + 1e-4 * expected.abs() + 2e-5).all())
+    slack = allowed(products, case, layer, residual, norm)
+    assert bool(((found.double() - expected).abs() <= 2.01 * flips + slack).all())
 
 
 @pytest.mark.parametrize("isa", ISAS)
@@ -55,6 +59,36 @@ def test_codes_that_are_left_stand_for_the_values(isa: int, case: Case) -> None:
     values, codes = run(case, isa, case.values(), codes=True)
     _, step = quantised(values)
     assert bool(((read(codes) - values.double()).abs() <= 0.5001 * step + 1e-30).all())
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@given(cases())
+@settings(max_examples=40, deadline=None)
+def test_rows_of_bfloat16_come_in_and_go_out_as_those_of_float32_rounded(isa: int, case: Case) -> None:
+    """What comes in is widened first; what goes out is rounded last, as torch rounds it."""
+    layer, (residual, norm) = case.layer().packed, case.more()
+    more: dict[str, Any] = {"activation": case.activation, "residual": residual, "norm": norm, "isa": isa}
+    wide = torch.randn(case.rows, case.inputs + case.gap, generator=case.generator()).mul(case.size).bfloat16()
+    rows = wide[:, : case.inputs]
+    for codes in (False, True):
+        expected = linear(rows.float(), layer, codes=codes, **more)
+        found = linear(rows, layer, codes=codes, dtype=torch.bfloat16, **more)
+        assert torch.equal(found.values, expected.values.bfloat16())
+        assert all(torch.equal(one, other) for one, other in zip(found.codes, expected.codes, strict=True))
+
+
+def test_rows_of_another_type_are_refused() -> None:
+    with pytest.raises(LayerError, match="it takes rows of"):
+        linear(torch.ones(2, 40, dtype=torch.float16), PLAIN.layer().packed)
+    with pytest.raises(LayerError, match="it takes rows of"):
+        linear(torch.ones(2, 40), PLAIN.layer().packed, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_nan_of_any_bits_stays_nan_in_bfloat16(isa: int) -> None:
+    payloads = torch.tensor([0x7FFFFFFF, -1, 0x7FC00000, 0x7F800001], dtype=torch.int32).view(torch.float32)
+    codes = Codes(torch.ones(4, 40, dtype=torch.uint8), torch.stack([payloads, torch.zeros(4)], dim=1))
+    assert linear(codes, PLAIN.layer().packed, isa=isa, dtype=torch.bfloat16).values.isnan().all()
 
 
 @given(cases())
@@ -114,7 +148,7 @@ def test_numbers_at_the_ends_of_float32_are_taken(isa: int, size: float) -> None
 
 
 @pytest.mark.parametrize("isa", ISAS)
-def test_gelu_is_that_of_float64_within_a_few_millionths(isa: int) -> None:
+def test_gelu_is_that_of_float64_within_a_fraction_of_a_code(isa: int) -> None:
     layer = Int8Linear(1, 1)
     layer.scale.fill_(1.0)
     x = torch.linspace(-20, 20, 4001)
@@ -125,7 +159,8 @@ def test_gelu_is_that_of_float64_within_a_few_millionths(isa: int) -> None:
         wide.bias[: len(some)] = some
         values = linear(torch.zeros(1, 1), wide.packed, activation="gelu", isa=isa).values
         found[k : k + 16] = values[0]
-    assert float((found.double() - torch.nn.functional.gelu(x.double())).abs().max()) < GELU_ERROR
+    error = (found.double() - torch.nn.functional.gelu(x.double())).abs()
+    assert float((error - 2e-5 * x.abs()).max()) < GELU_ERROR
 
 
 def test_any_layout_of_rows_gives_the_same() -> None:

@@ -13,7 +13,8 @@ from sparsebert.errors import LayerError
 from sparsebert.layers.int8_library import ACTIVATIONS, LinearCall, Matrix, checked, linear_isa, run_linear
 
 _CALL_BYTES = ctypes.sizeof(LinearCall)
-_WIDTHS = {torch.float32: 4, torch.int32: 4, torch.int8: 1, torch.uint8: 1}
+_WIDTHS = {torch.float32: 4, torch.int32: 4, torch.int8: 1, torch.uint8: 1, torch.bfloat16: 2}
+_TYPES = {torch.float32: 0, torch.bfloat16: 2}  # of rows, by the kernel's numbers
 
 
 class Codes(NamedTuple):
@@ -74,14 +75,15 @@ def linear(
     *,
     values: bool = True,
     codes: bool = False,
+    dtype: torch.dtype = torch.float32,
     **settings: Any,
 ) -> LinearResult:
     """norm(activation(rows weights' + bias) + residual), as values, as codes for a layer that follows, or both.
 
-    settings: as of prepared(), but for the room.
+    dtype: of the values, float32 or bfloat16, as that of the rows may be. settings: as of prepared(), but for the room.
     """
     count = len(rows.codes if isinstance(rows, Codes) else rows)
-    result = room(count, layer.outputs, values=values, codes=codes)
+    result = room(count, layer.outputs, values=values, codes=codes, dtype=dtype)
     checked(run_linear()(ctypes.byref(prepared(rows, layer, result, **settings))))
     return result
 
@@ -106,7 +108,7 @@ def prepared(
     else:
         rows = _row_wise(rows)
         count, width = rows.shape
-        call.values = matrix(rows, torch.float32)
+        call.value_type, call.values = _typed(rows)
     call.rows = count
     if width != layer.inputs:
         raise LayerError(f"an int8 layer was handed rows of {width} numbers; it takes {layer.inputs}")
@@ -125,11 +127,13 @@ def prepared(
     return call
 
 
-def room(count: int, outputs: int, *, values: bool = True, codes: bool = False) -> LinearResult:
+def room(
+    count: int, outputs: int, *, values: bool = True, codes: bool = False, dtype: torch.dtype = torch.float32
+) -> LinearResult:
     """Fresh memory for what a call is asked for."""
     made, made_codes = _NOTHING
     if values:
-        made = torch.empty(count, outputs, dtype=torch.float32)
+        made = torch.empty(count, outputs, dtype=dtype)
     if codes:
         marks = torch.empty(count, 2, dtype=torch.float32)
         made_codes = Codes(torch.empty(count, outputs, dtype=torch.uint8), marks)
@@ -139,7 +143,7 @@ def room(count: int, outputs: int, *, values: bool = True, codes: bool = False) 
 def _hand_over(call: LinearCall, into: LinearResult) -> None:
     """Tell a call where its results go."""
     if into.values is not _NOTHING.values:
-        call.out = matrix(into.values, torch.float32)
+        call.out_type, call.out = _typed(into.values)
     if into.codes is not _NOTHING.codes:
         call.out_codes, call.out_marks = matrix(into.codes.codes, torch.uint8), _array(into.codes.marks, torch.float32)
 
@@ -148,6 +152,12 @@ def _array(tensor: Tensor, dtype: torch.dtype) -> Array:
     if tensor.dtype != dtype or tensor.device.type != "cpu" or not tensor.is_contiguous():
         raise LayerError(f"an int8 layer was handed {_told(tensor)}; it takes {dtype} without gaps, on the CPU, here")
     return Array(tensor.data_ptr(), tensor.numel() * _WIDTHS[dtype])
+
+
+def _typed(rows: Tensor) -> tuple[int, Matrix]:
+    """Rows of one of the types that the kernel quantises from and writes to."""
+    dtype = rows.dtype if rows.dtype in _TYPES else torch.float32
+    return _TYPES[dtype], matrix(rows, dtype)
 
 
 def matrix(tensor: Tensor, dtype: torch.dtype) -> Matrix:

@@ -27,7 +27,7 @@ class LinearCall(ctypes.Structure):
     """Everything one call hands over, each array with its size."""
 
     _fields_ = [
-        *((name, _int64) for name in ("bytes", "rows", "inputs", "outputs")),
+        *((name, _int64) for name in ("bytes", "rows", "inputs", "outputs", "value_type")),
         ("values", Matrix),
         ("codes", Matrix),
         *((name, Array) for name in ("marks", "weights", "weight_sums", "weight_scales", "bias")),
@@ -36,6 +36,7 @@ class LinearCall(ctypes.Structure):
         ("norm_weight", Array),
         ("norm_bias", Array),
         ("epsilon", ctypes.c_double),
+        ("out_type", _int64),
         ("out", Matrix),
         ("out_codes", Matrix),
         ("out_marks", Array),

@@ -24,7 +24,7 @@ from sparsebert.layers.int8_library import LinearCall
 from sparsebert.layers.int8_steps import Steps
 from sparsebert.model.interface import attention_inputs, shares_of
 from sparsebert.model.plan import IMPLEMENTATION, plan_of
-from sparsebert.model.quantised_layers import fused_activation, norm_of
+from sparsebert.model.quantised_layers import attention_dtype, fused_activation, norm_of
 
 _KEPT_ROWS = 1024  # steps for more rows are prepared anew each time, which is little beside them, and held by no one
 _KEPT = 4  # shapes
@@ -130,7 +130,9 @@ class _ShapeSteps(NamedTuple):
         calls: list[LinearCall | Call] = []
         for number, (layer, module) in enumerate(zip(encoder.layer, attention, strict=True)):
             first, second, up = layer.attention.output, layer.output, layer.intermediate.dense.packed
-            qkv, attended = memory.qkv(module.qkv.packed.outputs), memory.values("attended", first.dense.packed.inputs)
+            dtype = attention_dtype(module)
+            qkv = memory.values("qkv", module.qkv.packed.outputs, dtype)
+            attended = memory.values("attended", first.dense.packed.inputs, dtype)
             query, key_states, value = qkv.values.view(batch, n, 3, module.num_attention_heads, -1).permute(
                 2, 0, 3, 1, 4
             )
@@ -172,11 +174,8 @@ class _Memory:
         self.rows = rows
         self.made: dict[tuple[Any, ...], LinearResult] = {}
 
-    def values(self, name: str, width: int) -> LinearResult:
-        return self._room(name, width, values=True, codes=False)
-
-    def qkv(self, width: int) -> LinearResult:
-        return self.values("qkv", width)
+    def values(self, name: str, width: int, dtype: torch.dtype) -> LinearResult:
+        return self._room(name, width, values=True, codes=False, dtype=dtype)
 
     def codes(self, width: int) -> LinearResult:
         return self._room("inner", width, values=False, codes=True)
@@ -184,9 +183,11 @@ class _Memory:
     def both(self, name: str, width: int) -> LinearResult:
         return self._room(name, width, values=True, codes=True)
 
-    def _room(self, name: str, width: int, *, values: bool, codes: bool) -> LinearResult:
+    def _room(
+        self, name: str, width: int, *, values: bool, codes: bool, dtype: torch.dtype = torch.float32
+    ) -> LinearResult:
         if (name, width) not in self.made:
-            self.made[name, width] = room(self.rows, width, values=values, codes=codes)
+            self.made[name, width] = room(self.rows, width, values=values, codes=codes, dtype=dtype)
         return self.made[name, width]
 
 

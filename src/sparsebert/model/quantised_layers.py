@@ -6,11 +6,13 @@ hidden -> query, key, value -> attention -> + residual, norm -> codes -> GELU ->
 import sys
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from sparsebert.errors import LayerError, ModelError
 from sparsebert.layers import Norm, check_inference, linear
+from sparsebert.model.plan import IMPLEMENTATION, plan_of
 
 # Layers of one shape, known by name: those of RobertaPreLayerNorm have the same parts and another order.
 BERT_LIKE = ("BertLayer", "RobertaLayer", "ElectraLayer", "XLMRobertaLayer", "CamembertLayer")
@@ -31,7 +33,7 @@ class BertLikeAttention:
             raise ModelError("an int8 encoder has no use for past_key_values; leave the cache out")
         _require_inference(module, hidden_states)
         batch, n, _ = hidden_states.shape
-        rows = linear(_rows(hidden_states), module.qkv.packed).values
+        rows = linear(_rows(hidden_states), module.qkv.packed, dtype=attention_dtype(module)).values
         query, key, value = rows.view(batch, n, 3, module.num_attention_heads, module.attention_head_size).permute(
             2, 0, 3, 1, 4
         )
@@ -40,7 +42,7 @@ class BertLikeAttention:
         output, weights = attention(
             module, query, key, value, attention_mask, dropout=0.0, scaling=module.scaling, **kwargs
         )
-        return output.reshape(batch, n, module.all_head_size), weights
+        return output.reshape(batch, n, module.all_head_size), None if weights is None else weights.float()
 
 
 class BertLikeLayer:
@@ -77,6 +79,15 @@ class BertLikeLayer:
             inner = layer.intermediate.intermediate_act_fn(linear(between.codes, up).values)
         result = linear(inner, second.dense.packed, residual=between.values, norm=norm_of(second.LayerNorm)).values
         return result.view(hidden_states.shape)
+
+
+def attention_dtype(module: Any) -> torch.dtype:
+    """What query, key and value are rounded to: bfloat16 under a pattern, whose kernel adds up in float32 and waits for
+    memory at long inputs; float32 for attention that is not ours, which may be slow in bfloat16."""
+    plan = plan_of(module)
+    is_ours = plan is not None and module.config._attn_implementation == IMPLEMENTATION and plan.gate is None
+    sparse = plan is not None and (plan.backend == "sparse" or (plan.backend == "auto" and plan.pattern is not None))
+    return torch.bfloat16 if is_ours and sparse else torch.float32
 
 
 def fused_activation(layer: Any) -> str | None:
