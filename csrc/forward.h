@@ -115,6 +115,7 @@ struct Forward {
       values.ask_to_pack(i);
       if (frame.is_long(i)) continue;
       const Line line = frame.line(i, room + (i - from) * p.length);
+      prefetch(line.others + 256);
       if (grouped && line.count <= group.most) {
         add_to_group(i, line);
         continue;

@@ -76,29 +76,39 @@ SB_INLINE void store_some(float* to, Count count, Vec<float> v) {
   for (int i = 0; i < count; ++i) to[i] = v[i];
 }
 
-// The sum of a row and another, into the first, and what it adds up to.
+// Sums along a row, in four chains, so that one addition does not wait for the one before it. term(k, some) is a vector.
+template <class Term>
+SB_INLINE float sum_over(int64_t count, Term term) {
+  std::integral_constant<int, w32> whole;
+  Vec<float> a = {}, b = {}, c = {}, d = {};
+  int64_t k = 0;
+  for (; k + 4 * w32 <= count; k += 4 * w32) {
+    a += term(k, whole);
+    b += term(k + w32, whole);
+    c += term(k + 2 * w32, whole);
+    d += term(k + 3 * w32, whole);
+  }
+  over(count - k, [&](int64_t rest, auto some) { a += term(k + rest, some); });
+  return sum_one(a + b + (c + d));
+}
+// Adds another row to a row, and returns what that adds up to.
 SB_APART float add_row(float* row, const float* other, int64_t count) {
-  Vec<float> totals[2] = {};
-  over(count, [&](int64_t k, auto some) {
+  return sum_over(count, [&](int64_t k, auto some) {
     const Vec<float> sum = load_some(row + k, some, 0) + load_some(other + k, some, 0);
     store_some(row + k, some, sum);
-    totals[k / w32 % 2] += sum;
+    return sum;
   });
-  return sum_one(totals[0] + totals[1]);
 }
 SB_APART float sum_of(const float* row, int64_t count) {
-  Vec<float> total = {};
-  over(count, [&](int64_t k, auto some) { total += load_some(row + k, some, 0); });
-  return sum_one(total);
+  return sum_over(count, [&](int64_t k, auto some) { return load_some(row + k, some, 0); });
 }
 // What a row less its mean is to be multiplied by for a variance of 1.
 SB_APART float norm_factor(const float* row, int64_t count, float mean, float epsilon) {
-  Vec<float> squares[2] = {};
-  over(count, [&](int64_t k, auto some) {
+  const float squares = sum_over(count, [&](int64_t k, auto some) {
     const Vec<float> d = load_some(row + k, some, mean) - mean;
-    squares[k / w32 % 2] += d * d;
+    return d * d;
   });
-  return 1.0f / __builtin_sqrtf(sum_one(squares[0] + squares[1]) / float(count) + epsilon);
+  return 1.0f / __builtin_sqrtf(squares / float(count) + epsilon);
 }
 
 // How a row was quantised.
