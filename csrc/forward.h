@@ -190,21 +190,24 @@ struct Forward {
     longs.cursor[s] += count;
     T* softened = scores;
     score(query.row(longs.index[s], one_query), line, from, count, softened);
-    for (int k = 0; k < count; ++k) softened[k] *= scale_left();
-    for (int64_t k = count; k < up(count, Simd<T>::width); ++k) softened[k] = -__builtin_inf();
+    constexpr int w = Simd<T>::width;
+    const T none = -__builtin_inf();
+    Vec<T> best = all<T>(tops[s]), sums = {};
+    for (int k = 0; k < count; k += w) {
+      const Vec<T> scaled = first_lanes(load(softened + k) * scale_left(), count - k, none);
+      store(softened + k, scaled);
+      best = larger(best, scaled);
+    }
     if (weights) memcpy(longs.values[s] + from, softened, count * sizeof(T));
-    T top = tops[s];
-    for (int k = 0; k < count; ++k) top = softened[k] > top ? softened[k] : top;
-    const T base = top == -__builtin_inf() ? T(0) : top;
+    const T top = max_one(best), base = top == none ? T(0) : top;
     const T shrink = exponential(all<T>(tops[s] - base))[0];
-    T total = totals[s] * shrink;
-    for (int k = 0; k < count; k += Simd<T>::width) {
+    for (int k = 0; k < count; k += w) {
       const Vec<T> e = exponential(load(softened + k) - base);
       store(softened + k, e);
-      total += sum_one(e);
+      sums += e;
     }
     tops[s] = top;
-    totals[s] = total;
+    totals[s] = totals[s] * shrink + sum_one(sums);
     if (p.dropout > 0) dropout.apply(longs.index[s], line.others + from, count, softened);
     for (int64_t c = 0; c < padded; ++c) longs.sums[s][c] *= shrink;
     weighted_sum<false>(value.rows(), line.others + from, softened, count, T(1), longs.sums[s]);

@@ -92,40 +92,46 @@ struct Block {
     return made;
   }
 
-  // From whole sums to numbers, for rows [first, first + count) and the outputs of neighbouring units.
-  template <int Activation, int Units>
-  SB_APART void finish_tile(const int32_t* sums, int64_t first, int64_t count, int64_t unit) {
+  static SB_INLINE void put(float* to, Vec<float> x) { store(to, x); }
+  static SB_INLINE void put(BFloat16* to, Vec<float> x) { store_narrow(to, x); }
+
+  // From whole sums to numbers, for `count` rows from `first` on, and the outputs of neighbouring units. to: the first row's.
+  template <int Activation, int Units, class To>
+  SB_APART void finish_tile(const int32_t* sums, int64_t first, int64_t count, int64_t o, To* to, int64_t to_row) {
     constexpr int vectors = Units * SB_UNIT / w32;
-    const int64_t o = unit * SB_UNIT;
     Vec<float> scales[vectors], bias[vectors];
     Whole weight_sums[vectors];
-    for (int v = 0; v < vectors; ++v) {
+    SB_UNROLL for (int v = 0; v < vectors; ++v) {
       scales[v] = load(array_of<float>(c.weight_scales) + o + v * w32);
       bias[v] = load(array_of<float>(c.bias) + o + v * w32);
       weight_sums[v] = load(array_of<int32_t>(c.weight_sums) + o + v * w32);
     }
-    for (int64_t r = first; r < first + count; ++r) {
-      const Factors row = factors[r];
+    for (const Factors* row = factors + first; row < factors + first + count; ++row, to += to_row) {
+      const float scale = row->scale;
+      const int32_t zero = row->zero;
       SB_UNROLL for (int v = 0; v < vectors; ++v, sums += w32) {
-        const Whole whole = load(sums) - weight_sums[v] * row.zero;
-        Vec<float> x = __builtin_convertvector(whole, Vec<float>) * scales[v] * row.scale + bias[v];
+        const Whole whole = load(sums) - weight_sums[v] * zero;
+        Vec<float> x = __builtin_convertvector(whole, Vec<float>) * scales[v] * scale + bias[v];
         if (Activation == SB_GELU) x = gelu(x);
         if (Activation == SB_RELU) x = relu(x);
-        put(r, o + v * w32, x);
+        put(to + v * w32, x);
       }
     }
   }
-  // Where products go: to `out` if nothing else happens to them, in its type.
-  SB_INLINE void put(int64_t r, int64_t o, Vec<float> x) const {
-    if (!straight) return store(values + r * outputs + o, x);
-    if (c.out_type == SB_BFLOAT16) return store_narrow(row_of<BFloat16>(c.out, from + r) + o, x);
-    store(row_of<float>(c.out, from + r) + o, x);
+  // Numbers go to `out`, in its type, if nothing else happens to them.
+  template <int Activation, int Units>
+  SB_INLINE void finish_tile(const int32_t* sums, int64_t first, int64_t count, int64_t o) {
+    if (!straight) return finish_tile<Activation, Units>(sums, first, count, o, values + first * outputs + o, outputs);
+    if (c.out_type == SB_FLOAT32)
+      return finish_tile<Activation, Units>(sums, first, count, o, row_of<float>(c.out, from + first) + o, c.out.row);
+    finish_tile<Activation, Units>(sums, first, count, o, row_of<BFloat16>(c.out, from + first) + o, c.out.row);
   }
   template <int Units>
   SB_INLINE void finish_tile(const int32_t* sums, int64_t first, int64_t count, int64_t unit) {
-    if (c.activation == SB_GELU) return finish_tile<SB_GELU, Units>(sums, first, count, unit);
-    if (c.activation == SB_RELU) return finish_tile<SB_RELU, Units>(sums, first, count, unit);
-    finish_tile<SB_AS_IS, Units>(sums, first, count, unit);
+    const int64_t o = unit * SB_UNIT;
+    if (c.activation == SB_GELU) return finish_tile<SB_GELU, Units>(sums, first, count, o);
+    if (c.activation == SB_RELU) return finish_tile<SB_RELU, Units>(sums, first, count, o);
+    finish_tile<SB_AS_IS, Units>(sums, first, count, o);
   }
 
   SB_APART void multiply() {
