@@ -129,10 +129,26 @@ def test_hidden_states_and_hooks_are_served_by_the_layers(runs: list[int]) -> No
         found = model(**given, output_hidden_states=True)
     assert torch.equal(found.last_hidden_state, last)
     assert len(found.hidden_states) == 3
+    assert len(runs) == 1
+    assert torch.equal(states(model, **given), last)
+    assert len(runs) == 2  # what transformers left behind to collect them is asleep
     other, called = int8_model(), []
     other.encoder.layer[1].register_forward_hook(lambda *_: called.append(1))
     assert torch.equal(states(other, **given), last)
     assert called == [1]
+    assert len(runs) == 2
+
+
+def test_a_model_that_was_asked_for_hidden_states_before_it_was_quantised_is_asked_again(runs: list[int]) -> None:
+    torch.manual_seed(0)
+    model = transformers.BertModel(transformers.BertConfig(**CONFIGS["Bert"])).eval()
+    sparsify(model, PATTERN, backend="sparse")
+    with torch.no_grad():
+        model(ids(), output_hidden_states=True)
+        quantize(model)
+        assert len(model(ids(), output_hidden_states=True).hidden_states) == 3
+        assert not runs
+        model(ids())
     assert len(runs) == 1
 
 

@@ -3,6 +3,7 @@
 rows of text -> the model in every variant, by turns -> tokens a second, and the distance to the dense one in float32
 """
 
+import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -78,12 +79,13 @@ def measure_encoder(
     for name in names:
         check_precision(name)
     stream, pooling = _token_stream(source, corpus), pooling_of(source_of(source))
+    loaded = load_model(source_of(source), "none").eval().requires_grad_(False)
     if lengths is None:
-        positions = positions_of(load_model(source_of(source), "none"))
+        positions = positions_of(loaded)
         lengths = sorted({min(_LENGTH, positions), positions})
     rows = [_rows(stream, length) for length in lengths]  # before any work: the text may be too short
     wanted = ["fp32", *(name for name in names if name != "fp32")]
-    variants = _variants(source_of(source), list(patterns), wanted, max(lengths))
+    variants = _variants(loaded, list(patterns), wanted, max(lengths))
     for of_length in rows:
         yield from _measured(variants, of_length, rounds, pooling, names)
 
@@ -100,9 +102,9 @@ def recommended(timings: Sequence[EncoderTiming], loss: float) -> EncoderTiming 
     return max(able, key=lambda timing: timing.tokens_per_second, default=None)
 
 
-def _variants(source: str, names: list[str], precisions: list[str], longest: int) -> list[_Variant]:
-    """The dense model in float32 first: the others are held against it."""
-    own = pattern_of(load_model(source, "none"))
+def _variants(loaded: Any, names: list[str], precisions: list[str], longest: int) -> list[_Variant]:
+    """Copies of the model. The dense one in float32 comes first: the others are held against it."""
+    own = pattern_of(loaded)
     shown: list[tuple[str, Pattern | None]] = [(DENSE, None)]
     if names:
         shown += [(name, find(name, _LENGTH)) for name in names]
@@ -116,7 +118,7 @@ def _variants(source: str, names: list[str], precisions: list[str], longest: int
                 f"pattern {name} has {pattern.length} positions and no rule; measure up to that length, or use another"
             )
         for precision in precisions:
-            model = load_model(source, "none").eval().requires_grad_(False)
+            model = copy.deepcopy(loaded)
             if longest > positions_of(model):
                 extend_positions(model, longest)
             model = unsparsify(model) if pattern is None else give_pattern(model, pattern)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+from transformers.utils import output_capturing
 
 from sparsebert.attention import choose
 from sparsebert.attention.inputs import is_transformed
@@ -40,7 +41,7 @@ class BertLikeEncoder:
         modules = list(encoder.layer.modules())
         self.attention = [layer.attention.self for layer in encoder.layer]
         self.hooks = [hooks for module in modules for hooks in (module._forward_hooks, module._forward_pre_hooks)]
-        self.known_hooks = sum(map(len, self.hooks))
+        self.known_hooks = self._watchers()
         self.tensors = [(held, name) for module in modules for held in _held(module) for name in held]
         self.is_fused = None not in map(fused_activation, encoder.layer)
         self.ready: dict[tuple[int, ...], _ShapeSteps] = {}
@@ -71,12 +72,20 @@ class BertLikeEncoder:
         config = self.encoder.config
         if config._attn_implementation != IMPLEMENTATION or config.is_decoder or config.is_encoder_decoder:
             return False
-        if any(module.training for module in self.attention) or sum(map(len, self.hooks)) != self.known_hooks:
+        if any(module.training for module in self.attention) or self._watchers() != self.known_hooks:
+            return False
+        if output_capturing._active_collector.get():
             return False
         asked = (value for name, value in settings.items() if name not in _HARMLESS)
         if any(value is not None and value is not False for value in asked):
             return False
         return _is_eager(hidden) and hidden.dtype is torch.float32 and hidden.device.type == "cpu"
+
+    def _watchers(self) -> int:
+        """Hooks on modules of the layers, but for those by which transformers collects hidden states: once asked for,
+        they stay, and do nothing until they are asked again."""
+        named = (getattr(hook, "__module__", None) for hooks in self.hooks for hook in hooks.values())
+        return sum(name != output_capturing.__name__ for name in named)
 
     def _steps(self, hidden: Tensor, padding: Tensor | None, bounds: Tensor | None) -> "_ShapeSteps | None":
         """Prepared before for this shape, and not in use by another thread; else prepared now, if they can be."""
