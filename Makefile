@@ -52,7 +52,7 @@ soak: $(READY)  ## an hour-long search while the machine is loaded; row L1 of th
 
 # These ask for a corpus or a finished study; the last compiles 768 kernels, which takes minutes and measures nothing.
 BY_THEMSELVES := $(addprefix benchmarks/,diagonal.py learned_patterns.py recipes.py gpu_kernels.py sentence_scores.py without_loss.py \
-	distillation_steps.py int8_quality.py packed_rows.py encoder_threads.py encoder_peers.py \
+	distillation_steps.py step_shares.py int8_quality.py packed_rows.py encoder_threads.py encoder_peers.py \
 	peer_encoders.py peer_page.py task_scores.py long_retrieval.py)
 
 bench: $(READY)  ## the benchmarks that need nothing else, one after another
