@@ -71,6 +71,7 @@ def conditions() -> Iterator[tuple[Condition, tuple[str, ...]]]:
     yield ninety, ("stsb", "cola")
     of_task = Condition("task", sparsity=0.9, taught=True, from_dense=True)
     yield of_task, ("stsb", "rte", "mrpc", "cola")
+    yield Condition("dense", taught=True, from_dense=True), ("stsb", "mrpc")  # what going on brings by itself
     yield Condition("learned", keys=64), small
     yield ninety, small
     yield Condition("dense"), every
