@@ -1,13 +1,12 @@
 // Checks a call field by field, in the order in which later checks rely on earlier ones.
 #include "call.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
-namespace {
+#include "threads.h"
 
-constexpr int64_t most_threads = 4096;
+namespace {
 
 int64_t width_of(int64_t dtype) { return dtype == SB_FLOAT64 ? 8 : dtype == SB_FLOAT32 ? 4 : 2; }
 
@@ -18,8 +17,6 @@ bool within(int64_t factor, int64_t count, int64_t more, int64_t limit) {
   int64_t product, sum;
   return !__builtin_mul_overflow(factor, count, &product) && !__builtin_add_overflow(product, more, &sum) && sum <= limit;
 }
-
-bool aligned(const void* data, int64_t width) { return data && uintptr_t(data) % uintptr_t(width) == 0; }
 
 bool empty(const sb_call& c, const Checked& held) { return held.tokens == 0 || c.heads == 0; }
 

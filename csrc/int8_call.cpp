@@ -1,16 +1,12 @@
 // The C interface of int8 layers: checks a call field by field, cuts its rows into blocks, hands them to threads.
-#include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
-#include <initializer_list>
-#include <new>
 
 #include "int8_kernel.h"
+#include "threads.h"
 
 namespace {
 
-constexpr int64_t most_threads = 4096, most_rows = INT32_MAX;
+constexpr int64_t most_rows = INT32_MAX;
 
 struct Range {
   const char *from, *to;
@@ -18,8 +14,6 @@ struct Range {
 
 bool has(const sb_matrix& m) { return m.data || m.bytes; }
 bool has(const sb_array& a) { return a.data || a.bytes; }
-
-bool aligned(const void* data, int64_t width) { return data && uintptr_t(data) % uintptr_t(width) == 0; }
 
 // Whether the memory holds `rows` rows of `columns` numbers that do not lie over each other.
 bool fits(const sb_matrix& m, int64_t rows, int64_t columns, int64_t width) {
@@ -125,26 +119,6 @@ size_t block_bytes(const sb_linear& c, int64_t rows) {
   return size_t(rows * (3 * inputs + 8 + 4 * outputs) + 4 * inputs + 5 * 64);
 }
 
-// Memory that a thread keeps from call to call.
-class Scratch {
- public:
-  ~Scratch() { std::free(data_); }
-  char* at_least(size_t bytes) {
-    if (bytes > size_) {
-      std::free(data_);
-      size_ = (bytes + 4095) / 4096 * 4096;
-      data_ = static_cast<char*>(std::aligned_alloc(4096, size_));
-      if (!data_) size_ = 0;
-    }
-    return data_;
-  }
-
- private:
-  char* data_ = nullptr;
-  size_t size_ = 0;
-};
-thread_local Scratch scratch;
-
 RunRows runner(const sb_linear& c) {
 #if defined(__x86_64__)
   if (c.isa >= SB_AVX512) return run_rows_avx512;
@@ -154,30 +128,14 @@ RunRows runner(const sb_linear& c) {
   return run_rows_portable;
 }
 
-// Threads take blocks in turn; a row's numbers depend on that row alone, so who takes which changes nothing.
+// A row's numbers depend on that row alone.
 int run_blocks(const sb_linear& c) {
   const int64_t each = block_rows(c), blocks = (c.rows + each - 1) / each;
-  const size_t bytes = block_bytes(c, each);
   const RunRows run = runner(c);
-  std::atomic<int64_t> counter{0};
-  std::atomic<int> failed{0};
-  auto work = [&] {
-    char* memory = scratch.at_least(bytes);
-    if (!memory) {
-      failed = SB_NO_MEMORY;
-      return;
-    }
-    for (int64_t mine = counter++; mine < blocks; mine = counter++)
-      run(c, mine * each, std::min(c.rows, (mine + 1) * each), memory);
-  };
-  const int threads = int(std::min(c.threads, blocks));
-  if (threads <= 1) {
-    work();
-  } else {
-#pragma omp parallel num_threads(threads)
-    work();
-  }
-  return failed;
+  return share_out(blocks, c.threads, block_bytes(c, each), [&](int64_t mine, char* memory) -> int {
+    run(c, mine * each, std::min(c.rows, (mine + 1) * each), memory);
+    return SB_OK;
+  });
 }
 
 }  // namespace

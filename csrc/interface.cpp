@@ -1,42 +1,15 @@
 // The C interface: cuts the work into pieces, hands them to threads, picks the instruction set.
-#include <omp.h>
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
 
 #include "call.h"
+#include "threads.h"
 
 namespace {
 
-// Memory that a thread keeps from call to call: fresh pages cost more than the work done in them.
-class Scratch {
- public:
-  ~Scratch() { std::free(data_); }
-  char* at_least(size_t bytes) {
-    if (bytes > size_) {
-      std::free(data_);
-      size_ = 0;
-      constexpr size_t page = size_t(1) << 21;
-      const size_t size = (bytes + page - 1) / page * page;
-      data_ = static_cast<char*>(std::aligned_alloc(page, size));
-      if (!data_) return nullptr;
-      madvise(data_, size, MADV_HUGEPAGE);
-      size_ = size;
-    }
-    return data_;
-  }
-
- private:
-  char* data_ = nullptr;
-  size_t size_ = 0;
-};
-thread_local Scratch scratch, pair_scratch;
+thread_local Scratch pair_scratch;
 
 size_t element_size(const Problem& p) { return p.dtype == SB_FLOAT64 ? 8 : 4; }
 
@@ -123,36 +96,16 @@ void clear_unused(const Problem& p, const Pairs& pairs) {
   }
 }
 
-// Threads take pieces in turn; a piece writes only what is its own, so who takes which changes nothing.
 int run_pieces(const Problem& p, const std::vector<Pass>& passes, const Pairs& pairs) {
   const std::vector<Piece> list = pieces(p);
   const RunPiece run = runner(p);
-  const size_t bytes = scratch_bytes(p);
-  std::atomic<size_t> counter{0};
-  std::atomic<int> failed{0};
-  const int threads = int(std::min<int64_t>(p.threads, int64_t(list.size())));
-  auto work = [&] {
-    char* memory = scratch.at_least(bytes);
-    if (!memory) {
-      failed = SB_NO_MEMORY;
-      return;
-    }
-    for (size_t mine = counter++; mine < list.size(); mine = counter++) {
-      char* pair = pairs.each ? pairs.of(p, list[mine]) : nullptr;
-      if (pairs.each && !pair) {
-        failed = SB_NO_MEMORY;
-        return;
-      }
-      for (Pass pass : passes) run(p, pass, list[mine], memory, pair);
-    }
-  };
-  if (threads <= 1) {
-    work();
-  } else {
-#pragma omp parallel num_threads(threads)
-    work();
-  }
-  return failed;
+  return share_out(int64_t(list.size()), p.threads, scratch_bytes(p), [&](int64_t mine, char* memory) -> int {
+    const Piece& piece = list[size_t(mine)];
+    char* pair = pairs.each ? pairs.of(p, piece) : nullptr;
+    if (pairs.each && !pair) return SB_NO_MEMORY;
+    for (Pass pass : passes) run(p, pass, piece, memory, pair);
+    return SB_OK;
+  });
 }
 
 // Sums the score gradients over the batch (and over the heads that share a bias), always in the same order.
