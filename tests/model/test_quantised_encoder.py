@@ -14,6 +14,7 @@ from sparsebert import patterns, quantize, sparsify
 from sparsebert.attention.sparse_library import ISA_VARIABLE, ISAS, library
 from sparsebert.errors import LayerError
 from sparsebert.layers.int8_steps import Steps
+from sparsebert.model import quantised_encoder
 from sparsebert.model.packing import packed_inputs
 from tests.training.families import CONFIGS, LENGTH, WORDS
 
@@ -99,6 +100,22 @@ def test_what_was_returned_is_not_written_to_again(runs: list[int]) -> None:
     assert torch.equal(first, kept)
     assert torch.equal(second, one_by_one(model, input_ids=ids(seed=2)))
     assert len(runs) == 2
+
+
+def test_steps_are_kept_for_so_many_rows_and_the_oldest_shapes_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantised_encoder, "_KEPT_ROWS", 30)
+    model = int8_model()
+    kept = model.encoder.forward.ready
+    for rows, length, expected in (
+        (2, 5, [(2, 5)]),
+        (1, 12, [(2, 5), (1, 12)]),
+        (2, 5, [(1, 12), (2, 5)]),
+        (1, 10, [(2, 5), (1, 10)]),
+        (3, 11, [(2, 5), (1, 10)]),
+    ):
+        given = {"input_ids": ids(rows, length)}
+        assert torch.equal(states(model, **given), one_by_one(model, **given))
+        assert [shape[:2] for shape in kept] == expected
 
 
 def test_a_change_of_pattern_or_weights_is_followed() -> None:

@@ -27,8 +27,7 @@ from sparsebert.model.interface import attention_inputs, shares_of
 from sparsebert.model.plan import IMPLEMENTATION, plan_of
 from sparsebert.model.quantised_layers import attention_dtype, fused_activation, norm_of
 
-_KEPT_ROWS = 1024  # steps for more rows are prepared anew each time, which is little beside them, and held by no one
-_KEPT = 4  # shapes
+_KEPT_ROWS = 4096  # of all shapes whose steps are kept, at some 27 times their width in bytes
 # What a forward may be told without asking for more than the last states.
 _HARMLESS = {"position_ids", "cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k"}
 
@@ -57,9 +56,7 @@ class BertLikeEncoder:
             return type(self.encoder).forward(self.encoder, hidden_states, attention_mask, *more, **settings)
         states: Any = steps.run(hidden_states)
         if steps.key is not None:
-            if len(self.ready) >= _KEPT:
-                self.ready.clear()
-            self.ready[steps.key] = steps
+            self._keep(steps.key, steps)
         return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=states)
 
     def _is_plain(self, hidden: Tensor, settings: dict[str, Any]) -> bool:
@@ -97,6 +94,20 @@ class BertLikeEncoder:
         if found is not None and found.state == state:
             return found
         return _ShapeSteps.of(self.encoder, self.attention, hidden, padding, bounds, key, state)
+
+    def _keep(self, key: tuple[int, ...], steps: "_ShapeSteps") -> None:
+        """For the next input of this shape; the shapes that were seen longest ago make room.
+
+        Other threads take steps out meanwhile: what is taken out is in use, so nothing is ever put back but one's own.
+        """
+        self.ready[key] = steps
+        shapes = list(self.ready)
+        rows = sum(batch * n for batch, n, _ in shapes)
+        for batch, n, threads in shapes:
+            if rows <= _KEPT_ROWS:
+                break
+            self.ready.pop((batch, n, threads), None)
+            rows -= batch * n
 
     def _state(self) -> "_State":
         plan: Any = plan_of(self.attention[0])
