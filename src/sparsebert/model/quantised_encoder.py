@@ -20,7 +20,7 @@ from sparsebert.attention.inputs import is_transformed
 from sparsebert.attention.sparse import prepared_attention
 from sparsebert.attention.sparse_library import ISA_VARIABLE, Call
 from sparsebert.layers import Int8Linear
-from sparsebert.layers.int8_kernel import LinearResult, matrix, prepared, room
+from sparsebert.layers.int8_kernel import Codes, LinearResult, matrix, prepared, room
 from sparsebert.layers.int8_library import LinearCall
 from sparsebert.layers.int8_steps import Steps
 from sparsebert.model.interface import attention_inputs, shares_of
@@ -146,7 +146,8 @@ class _ShapeSteps(NamedTuple):
         batch, n, width = hidden.shape
         memory = _Memory(batch * n)
         shares = None if bounds is None else shares_of(bounds, padding, {})
-        result = LinearResult(hidden.reshape(-1, width), room(0, 0, values=False).codes)
+        nothing = room(0, 0, values=False)
+        result = LinearResult(hidden.reshape(-1, width), nothing.codes)
         calls: list[LinearCall | Call] = []
         for number, (layer, module) in enumerate(zip(encoder.layer, attention, strict=True)):
             first, second, up = layer.attention.output, layer.output, layer.intermediate.dense.packed
@@ -161,9 +162,13 @@ class _ShapeSteps(NamedTuple):
             if inputs is None or (choose(inputs).backend if plan.backend == "auto" else plan.backend) != "sparse":
                 return None
             output = attended.values.view(batch, n, module.num_attention_heads, -1).transpose(1, 2)
-            between, inner = memory.both("between", width), memory.codes(up.outputs)
+            # What was read for the last time is written over while it is still in the caches: query, key and value by
+            # the codes after GELU, a layer's input by its output.
+            between, inner = memory.both("between", width), memory.codes_over(qkv, up.outputs)
             entering, residual = (result.codes if number else result.values), result.values
-            result = memory.both(f"states {number % 2}", width)
+            result = memory.both("states", width)
+            if number == len(attention) - 1:
+                result = LinearResult(result.values, nothing.codes)
             calls += [
                 prepared(entering, module.qkv.packed, qkv),
                 prepared_attention(inputs, output),
@@ -197,8 +202,14 @@ class _Memory:
     def values(self, name: str, width: int, dtype: torch.dtype) -> LinearResult:
         return self._room(name, width, values=True, codes=False, dtype=dtype)
 
-    def codes(self, width: int) -> LinearResult:
-        return self._room("inner", width, values=False, codes=True)
+    def codes_over(self, dead: LinearResult, width: int) -> LinearResult:
+        """Codes, in the memory of values that are needed no more, if that is enough."""
+        made = self._room("inner", 0, values=False, codes=True)
+        held = dead.values.flatten().view(torch.uint8)
+        if len(held) < self.rows * width:
+            return self._room("inner", width, values=False, codes=True)
+        codes = held[: self.rows * width].view(self.rows, width)
+        return LinearResult(made.values, Codes(codes, made.codes.marks))
 
     def both(self, name: str, width: int) -> LinearResult:
         return self._room(name, width, values=True, codes=True)
