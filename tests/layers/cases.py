@@ -95,6 +95,12 @@ def quantised(values: Tensor) -> tuple[Tensor, Tensor]:
     return ((values / step + zero).round() - zero) * step, step
 
 
+def halfway(values: Tensor, step: Tensor) -> Tensor:
+    """How many numbers of each row lie between two codes, and may fall to either; of bfloat16 there may be several."""
+    places = values.double() / step
+    return ((places - places.floor() - 0.5).abs() < 1e-4).sum(1, keepdim=True)
+
+
 def allowed(products: Tensor, case: Case, layer: Int8Linear, residual: Tensor | None, norm: Norm | None) -> Tensor:
     """How far from finished() what follows the products may be: rounding, and GELU's polynomial where there is GELU."""
     expected = finished(products, case, layer, residual, norm)

@@ -16,7 +16,7 @@ from sparsebert.layers.int8_library import (
     run_linear,
     run_steps,
 )
-from tests.layers.cases import Case, allowed, cases, finished, quantised, weights
+from tests.layers.cases import Case, allowed, cases, finished, halfway, quantised, weights
 
 Drawn = tuple[Case, list[tuple[str, int]]]
 _NUMBERS = st.integers(-3, 70) | st.sampled_from([2**31, 2**62, 2**63 - 1, -(2**63)])
@@ -47,9 +47,9 @@ def _right(case: Case) -> str:
         rounded, step = quantised(values)
         products = rounded @ weights(layer).t()
         expected = finished(products, case, layer, residual, norm)
-        flips = step * weights(layer).abs().amax(1)
+        flips = (2.01 + halfway(values, step)) * step * weights(layer).abs().amax(1)
         slack = allowed(products, case, layer, residual, norm)
-        assert bool(((found.double() - expected).abs() <= 2.01 * flips + slack).all())
+        assert bool(((found.double() - expected).abs() <= flips + slack).all())
     return "right"
 
 
