@@ -19,7 +19,8 @@ from sparsebert.model.quantised_saving import SaveQuantised
 def quantize(model: Any) -> Any:
     """Give the layers of the model's encoder int8 weights, in place; returns the model, in evaluation mode.
 
-    From now on it is for inference alone, on the CPU. Embeddings, norms, attention and heads stay in float32. A model
+    From now on it is for inference alone, on the CPU. Embeddings, norms and heads stay in float32,
+    and attention too unless it runs under a pattern, where it takes and leaves bfloat16. A model
     that is to have a pattern gets it before: sparsify() proves that it changes nothing else, to more digits than int8
     has.
     """
