@@ -3,11 +3,11 @@
     python benchmarks/task_scores.py --data DATA --pattern found/pattern.safetensors --out OUT
     python benchmarks/task_scores.py --out OUT --table
 
-DATA holds the official folders (CoLA, STS-B, MRPC ...). --pattern is a file that `sparsebert search` left,
-with its ranking: budgets are picked from it (`--keys-pattern`: another one for the budgets of keys, which may have been
-learned on longer rows). All training rows, of SST-2 and QNLI 10,000; three epochs, one rate for all. Every run is one
-of the package's own in a folder below OUT and goes on where it was; scores are added to OUT/scores.jsonl as they come,
-what is asked first at first, so the script may be ended at any time.
+DATA holds the official folders (CoLA, STS-B, MRPC ...). --pattern is a file that `sparsebert search` left, with its
+ranking: budgets are picked from it (`--keys-pattern`: another one for the budgets of keys, which are counted at 512
+tokens). All training rows, of SST-2 and QNLI 10,000; three epochs, one rate for all. Every run is one of the package's
+own in a folder below OUT and goes on where it was; scores are added to OUT/scores.jsonl as they come, what is asked
+first at first, so the script may be ended at any time.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from sparsebert import Pattern, patterns
 from sparsebert.progress import for_this_terminal
 from sparsebert.runs import FinetuneRun, TaskSearchRun
 
-LENGTH = 128
+LENGTH, COUNTED_AT = 128, 512  # tokens of an input; of a row at which keys a query are counted
 TASKS: dict[str, int | None] = {"cola": None, "rte": None, "mrpc": None, "stsb": None, "sst2": 10_000, "qnli": 10_000}
 Source = Literal["dense", "learned", "window", "task", "task entries"]
 WORDS = {
@@ -43,7 +43,7 @@ class Condition:
 
     source: Source
     pooling: str = "mean"
-    keys: int | None = None  # a query on average, at the length that the pattern was learned at
+    keys: int | None = None  # a query on average, at 512 tokens
     sparsity: float | None = None  # at 128 tokens, instead
     anchor: str = "auto"
     taught: bool = False  # by the dense model of the task
@@ -98,8 +98,8 @@ class Lab:
 
     def __init__(self, asked: argparse.Namespace) -> None:
         self.asked = asked
-        files = {"sparsity": asked.pattern, "keys": asked.keys_pattern or asked.pattern}
-        self.learned = {name: Pattern.load(path) for name, path in files.items()}
+        keys = Pattern.load(asked.keys_pattern or asked.pattern)
+        self.learned = {"sparsity": Pattern.load(asked.pattern), "keys": keys.at(max(keys.length, COUNTED_AT))}
 
     def settings(self, condition: Condition, task: str) -> dict[str, Any]:
         given = {"task": task, "data": str(self.asked.data), "length": LENGTH, "max_rows": TASKS[task]}
