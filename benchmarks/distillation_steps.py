@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -20,24 +21,31 @@ from sparsebert.runs import AdaptRun, SearchRun
 from sparsebert.runs.run import RunSettings
 from sparsebert.training import signals
 from sparsebert.training.launch import joined
-from sparsebert.training.update import Updater
+from sparsebert.training.update import StepReport, Updater
 
 # What fit() runs under; earlier sources have no such thing.
 full_speed = getattr(layers, "full_speed_products", contextlib.nullcontext)
 WARMUP, PEER_TIMEOUT = 2, 7.0
 
 
-def timed(run: RunSettings, steps: int) -> str:
-    """Tokens a second and the losses of the first steps."""
+@contextlib.contextmanager
+def stepping(run: RunSettings) -> Iterator[Callable[[int], StepReport]]:
+    """Steps of a run, one by one, outside of fit()."""
     with tempfile.TemporaryDirectory() as folder, joined(PEER_TIMEOUT) as ranks, signals.remembered() as received:
-        prepared = run.prepare(Path(folder))
+        prepared = run.prepare(Path(folder) / "run")
         objective = prepared.objective.train()
         objective.micro_batches = prepared.config.micro_batches
         updater = Updater(objective, prepared.config, ranks)
+        yield lambda step: updater.step(step, received)
+
+
+def timed(run: RunSettings, steps: int) -> str:
+    """Tokens a second and the losses of the first steps."""
+    with stepping(run) as take:
         for step in range(WARMUP):
-            updater.step(step, received)
+            take(step)
         start = time.process_time()
-        reports = [updater.step(step, received) for step in range(WARMUP, WARMUP + steps)]
+        reports = [take(step) for step in range(WARMUP, WARMUP + steps)]
         taken = time.process_time() - start
     losses = ", ".join(f"{report.loss:.5f}" for report in reports[:4])
     return f"{sum(report.tokens for report in reports) / taken:,.0f} tokens/s, losses {losses}"

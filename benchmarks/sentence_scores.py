@@ -17,6 +17,7 @@ Halves: the first 2,700 characters of an article must find the next 2,700 of it 
 import argparse
 import gzip
 import json
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ def sts_rows(data: Path) -> SimilaritySets:
     return {name: read_similarity(path) for name, path in files.items()}
 
 
+@lru_cache(maxsize=1)
 def articles_of(data: Path) -> list[str]:
     """Each with its title in its first line."""
     with gzip.open(data / "text/wikipedia.txt.gz", "rt", encoding="utf8") as file:

@@ -8,23 +8,19 @@ tokens. Fine-tuning: batches of 32 rows as the task has them, dense and under st
 """
 
 import argparse
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from distillation_steps import stepping
 from torch.profiler import ProfilerActivity, profile
 
 from sparsebert.layers import full_speed_products
 from sparsebert.runs import AdaptRun, FinetuneRun, PretrainRun, SearchRun
 from sparsebert.runs.run import RunSettings
-from sparsebert.training import signals
-from sparsebert.training.launch import joined
-from sparsebert.training.update import Updater
 
-PEER_TIMEOUT = 7.0
 # By the first that is found in an operation's name.
 KINDS: dict[str, tuple[str, ...]] = {
     "attention under the pattern or gate": ("sparsebert::",),
@@ -46,19 +42,15 @@ def kind_of(operation: str) -> str:
 
 def shares(run: RunSettings, warmup: int, steps: int) -> tuple[float, dict[str, float]]:
     """Tokens a second of CPU time, and the share of each kind of work."""
-    with tempfile.TemporaryDirectory() as folder, joined(PEER_TIMEOUT) as ranks, signals.remembered() as received:
-        prepared = run.prepare(Path(folder) / "run")
-        objective = prepared.objective.train()
-        objective.micro_batches = prepared.config.micro_batches
-        updater = Updater(objective, prepared.config, ranks)
+    with stepping(run) as take:
         for step in range(warmup):
-            updater.step(step, received)
+            take(step)
         start = time.process_time()
-        tokens = sum(updater.step(step, received).tokens for step in range(warmup, warmup + steps))
+        tokens = sum(take(step).tokens for step in range(warmup, warmup + steps))
         taken = time.process_time() - start
         with profile(activities=[ProfilerActivity.CPU]) as profiled:
             for step in range(warmup + steps, warmup + 2 * steps):
-                updater.step(step, received)
+                take(step)
     spent: dict[str, float] = defaultdict(float)
     for one in profiled.key_averages():
         spent[kind_of(one.key)] += one.self_cpu_time_total

@@ -94,9 +94,7 @@ class SearchRun(Search, DistilledRun):
                 raise ConfigError(f"{name} is given, but objective mlm has no teacher; leave it out, or use distill")
 
     def _check_sparsities(self) -> None:
-        if self.sparsities is not None and (
-            not self.sparsities or self.kind != "structured" or self.diagonal != "learned"
-        ):
+        if self.sparsities is not None and not (self.sparsities and self.is_ranked):
             raise ConfigError(
                 f"sparsities is {self.sparsities} with kind {self.kind} and diagonal {self.diagonal}; expected at "
                 "least one, of a structured gate whose diagonal is learned: only its units are ranked"
@@ -106,7 +104,7 @@ class SearchRun(Search, DistilledRun):
     def read(cls, given: Mapping[str, Any]) -> Self:
         if given.get("keys") is None or given.get("length") is not None:
             return super().read(given)
-        longest = min(longest_row(str(given["model"])), _LONGEST)
+        longest = _longest(str(given["model"]))
         run = super().read({**given, "length": longest})
         if not run.is_ranked:
             return run
@@ -141,7 +139,7 @@ class SearchRun(Search, DistilledRun):
         first, second = self._levels(store)
         # Learned on rows of any length, a budget of keys holds where it is felt: on long ones.
         in_keys = self.keys is not None and self.is_ranked
-        longest = max(self.length, min(longest_row(self.model), _LONGEST)) if in_keys else None
+        longest = max(self.length, _longest(self.model)) if in_keys else None
         search = self.searching(first, gate, self.seed, second, ranked=self.is_distilled, longest=longest)
         return Recorded(search, {"task": "search"})
 
@@ -158,3 +156,8 @@ class SearchRun(Search, DistilledRun):
         # Searches had a head start, of 0, in earlier versions: those still go on. They all were of MLM.
         learned = {"objective": "distill" if self.is_distilled else None}
         return {"command": "search", **super().settings(store, objective), "head_start": 0.0, **learned}
+
+
+def _longest(model: str) -> int:
+    """The row at which keys a query are counted."""
+    return min(longest_row(model), _LONGEST)

@@ -107,8 +107,10 @@ class Frozen(Wrapper):
             return pattern
         pattern = replace(pattern, ranking=gate.ranking())
         # What the ranking itself gives: every other sparsity that is picked from it is then nested with this one.
-        if gate.sparsity is None or self.longest is None:
-            return pattern if gate.sparsity is None else pattern.at_sparsity(gate.sparsity)
+        if gate.sparsity is None:
+            return pattern
+        if self.longest is None:
+            return pattern.at_sparsity(gate.sparsity)
         keys = (1.0 - gate.sparsity) * gate.length
         return pattern.at(self.longest).at_sparsity(1.0 - keys / self.longest)
 
