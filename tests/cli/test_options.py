@@ -48,8 +48,8 @@ def test_a_file_is_no_folder_and_a_folder_no_file(tmp_path: Path) -> None:
     require_folder(tmp_path / "new" / "run")
     require_file(tmp_path / "new" / "pattern.safetensors")
     for path in ("file", "file/run"):
-        with pytest.raises(FileError, match=f"--record {tmp_path / path} must be a folder"):
-            require_folder(tmp_path / path, "--record")
+        with pytest.raises(FileError, match=f"--figures {tmp_path / path} must be a folder"):
+            require_folder(tmp_path / path, "--figures")
     with pytest.raises(FileError, match="is a folder; --out names a file"):
         require_file(tmp_path)
     with pytest.raises(FileError, match="file is a file, so --out"):

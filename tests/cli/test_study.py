@@ -63,10 +63,11 @@ def test_a_sparsity_beyond_the_border_is_refused_before_any_run(tmp_path: Path) 
 
 @pytest.mark.long
 def test_a_study_stops_when_its_time_is_up_goes_on_and_serves_another_folder(tmp_path: Path) -> None:
-    first = tmp_path / "first"
+    first, recorded = tmp_path / "first", ["--record", str(tmp_path / "kept.jsonl.zst")]
     with pytest.raises(StudyError, match=r"time is up with 11 runs left"):
-        _study("stages", "--out", str(first), "--max-hours", "0.000001", *FEW)
-    assert "11 runs finished" in _study("stages", "--out", str(first), *FEW)
+        _study("stages", "--out", str(first), "--max-hours", "0.000001", *recorded, *FEW)
+    assert "11 runs finished" in _study("stages", "--out", str(first), *recorded, *FEW)
+    assert "11 runs finished" in _study("stages", "--out", str(first), *recorded, *FEW)  # and into the same file
     assert "finished" in _study("stages", "--out", str(first), "--dry-run", *FEW)
     before = {path: path.stat().st_mtime_ns for path in first.glob("runs/*/result.json")}
     assert "11 runs finished" in _study("stages", "--out", str(first), *FEW)

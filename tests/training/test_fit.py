@@ -132,6 +132,20 @@ def test_a_signal_ends_the_run_after_its_step_with_a_checkpoint(
     assert outcome(tmp_path) == outcome(undisturbed)
 
 
+class Signalled(Regression):
+    """Is asked to stop after the last step."""
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGINT)
+        return super().finish(folder)
+
+
+def test_a_signal_after_the_last_step_reaches_whoever_made_the_run(undisturbed: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        fit(Signalled(), short_fit(), tmp_path)
+    assert outcome(tmp_path) == outcome(undisturbed)  # the run itself is finished
+
+
 def test_a_step_that_is_not_finite_is_skipped_and_counted(tmp_path: Path) -> None:
     result = fit(Regression(broken_steps=(3, 6)), short_fit(), tmp_path)
     assert (result.fields["skipped_steps"], result.fields["updates"]) == (2, 10)

@@ -64,7 +64,7 @@ def study(
     sparsebert study all --scale laptop --engine ray --address auto --corpus CORPUS --data DIR --out /shared/lab
     """
     options.require_folder(out)
-    options.require_folder(record, "--record")
+    options.require_file(record, "--record")
     config = _config(context, set_)
     if dry_run or (scale == "paper" and not confirm):
         _tell(config, runs=dry_run)

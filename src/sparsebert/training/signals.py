@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, remembered until the step at hand is done."""
+"""SIGTERM and SIGINT, remembered until the step at hand is done, or what comes after the last one."""
 
 import contextlib
 import signal
@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
+
+from sparsebert.errors import RunInterruptedError
 
 WATCHED = (signal.SIGTERM, signal.SIGINT)
 
@@ -23,7 +25,11 @@ class Received:
 
 @contextlib.contextmanager
 def remembered() -> Iterator[Received]:
-    """While entered, the watched signals are remembered instead of acted on. Only a main thread may do this."""
+    """While entered, the watched signals are remembered instead of acted on. Only a main thread may do this.
+
+    One that comes after the last step ends no run; it is raised again at the end, for whoever made the run: a study
+    that was asked to stop must not go on with the next.
+    """
     received = Received()
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -31,6 +37,11 @@ def remembered() -> Iterator[Received]:
     before = {number: signal.signal(number, received.remember) for number in WATCHED}
     try:
         yield received
+    except RunInterruptedError:
+        received.number = 0  # acted on
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if received.number:
+            signal.raise_signal(received.number)
