@@ -5,9 +5,14 @@
 
 DATA holds glue/STS-B/dev.tsv, sts/STS12.tsv to STS15.tsv and text/wikipedia.txt.gz. A model is a name or a folder, with
 `:pattern` a pattern that it is run under. STS: Spearman's correlation x 100 of the cosine of embeddings with people's
-scores. Paragraphs: of the first articles with two paragraphs of over 600 characters, how many first ones (cut at 128
-tokens) have their own second one as the nearest of all, in percent. Distance: mean 1 - cosine to the dense model's
-embeddings of the same paragraphs. One line of JSON a model; a model that --out has already is passed over.
+scores. Paragraphs: of the first 2,000 articles with two paragraphs of over 600 characters, in sets of 1,000, how many
+first ones (cut at 128 tokens) have their own second one as the nearest of the set, in percent; sets differ by several
+points. Distance: mean 1 - cosine to the dense model's embeddings of the same paragraphs. One line of JSON a model; a
+model that --out has already is passed over.
+
+    python benchmarks/sentence_scores.py --data DATA --rest later-articles.txt
+
+writes the articles behind those to a file: what is to be asked about them must be trained on others.
 
     python benchmarks/sentence_scores.py --data DATA --halves 300 --articles 0 minilm:found/pattern.safetensors
 
@@ -29,6 +34,7 @@ from sparsebert.embeddings.encoding import encode_texts
 from sparsebert.patterns import Pattern
 
 LENGTH, LEAST_CHARACTERS = 128, 600
+ARTICLES, SET = 2_000, 1_000  # that are asked about; among how many a paragraph is looked for
 HALVES_LENGTH, HALF_CHARACTERS = 512, 2_700
 
 
@@ -54,9 +60,20 @@ def half_pairs(data: Path, count: int) -> list[tuple[str, str]]:
 
 def paragraph_pairs(data: Path, count: int) -> list[tuple[str, str]]:
     """The first two long paragraphs of the first articles that have them."""
-    articles = articles_of(data)
-    long = ([line for line in article.split("\n")[1:] if len(line) > LEAST_CHARACTERS] for article in articles)
+    long = (long_lines(article) for article in articles_of(data))
     return [(lines[0], lines[1]) for lines in islice((lines for lines in long if len(lines) > 1), count)]
+
+
+def long_lines(article: str) -> list[str]:
+    """Without the title."""
+    return [line for line in article.split("\n")[1:] if len(line) > LEAST_CHARACTERS]
+
+
+def write_rest(data: Path, count: int, path: Path) -> None:
+    """All articles behind those whose paragraphs are asked about."""
+    articles = articles_of(data)
+    asked = [number for number, article in enumerate(articles) if len(long_lines(article)) > 1][:count]
+    path.write_text("\n\n".join(articles[asked[-1] + 1 :]) + "\n", encoding="utf8")
 
 
 def encoder_of(name: str, pattern: Pattern | None = None, length: int = LENGTH) -> Encoder:
@@ -74,32 +91,47 @@ def embed(encoder: Encoder, pairs: list[tuple[str, str]]) -> np.ndarray:
 def scored(encoder: Encoder, sets: SimilaritySets, pairs: list[tuple[str, str]], dense: np.ndarray) -> dict[str, float]:
     """All figures of a model. dense: embeddings of all first paragraphs, then all second ones, by the dense model."""
     pattern = getattr(encoder.model, "pattern", None)
-    found, distance = retrieved(encoder, pairs, dense)
+    found, distance = retrieved(encoder, pairs, dense, SET)
     return {
         "sparsity": 0.0 if pattern is None else pattern.sparsity,
         **similarity_scores(encoder, sets),
-        "paragraphs": found,
+        "paragraphs": float(np.mean(found)),
+        **{f"paragraphs of set {number}": share for number, share in enumerate(found, 1)},
         "distance": distance,
     }
 
 
-def retrieved(encoder: Encoder, pairs: list[tuple[str, str]], dense: np.ndarray) -> tuple[float, float]:
-    """How many first texts find their second one, in percent; and how far all of them are from the dense model's."""
+def retrieved(
+    encoder: Encoder, pairs: list[tuple[str, str]], dense: np.ndarray, among: int
+) -> tuple[list[float], float]:
+    """How many first texts find their second one among those of their set, in percent, of every set of so many pairs.
+
+    And how far all texts are from the dense model's.
+    """
     vectors = embed(encoder, pairs)
-    found = (vectors[: len(pairs)] @ vectors[len(pairs) :].T).argmax(1) == np.arange(len(pairs))
-    return 100 * float(found.mean()), 1.0 - float((vectors * dense).sum(1).mean())
+    firsts, seconds = vectors[: len(pairs)], vectors[len(pairs) :]
+    found = []
+    for start in range(0, len(pairs), among):
+        likeness = firsts[start : start + among] @ seconds[start : start + among].T
+        found.append(100 * float((likeness.argmax(1) == np.arange(len(likeness))).mean()))
+    return found, 1.0 - float((vectors * dense).sum(1).mean())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
+    parser.add_argument("models", nargs="*")
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--articles", type=int, default=1000, help="of paragraphs; 0: none")
+    parser.add_argument("--articles", type=int, default=ARTICLES, help="of paragraphs; 0: none")
+    parser.add_argument("--rest", type=Path, help="write the articles behind them to this file")
     parser.add_argument("--halves", type=int, default=0, help="articles, to be cut in two")
     parser.add_argument("--dense", default="minilm", help="what embeddings are held against")
     parser.add_argument("--sts", choices=["all", "stsb", "none"], default="all")
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
+    if asked.rest:
+        write_rest(asked.data, asked.articles, asked.rest)
+    if not asked.models:
+        return
     sets = sts_rows(asked.data) if asked.sts != "none" else {}
     sets = {name: rows for name, rows in sets.items() if asked.sts == "all" or name == "STS-B dev"}
     pairs = paragraph_pairs(asked.data, asked.articles)
@@ -115,8 +147,9 @@ def main() -> None:
         if dense is not None:
             line |= scored(encoder_of(name), sets, pairs, dense)
         if dense_halves is not None:
-            found, distance = retrieved(encoder_of(name, length=HALVES_LENGTH), halves, dense_halves)
-            line |= {"halves": found, "halves cosine": 1.0 - distance}
+            encoder = encoder_of(name, length=HALVES_LENGTH)
+            found, distance = retrieved(encoder, halves, dense_halves, len(halves))
+            line |= {"halves": found[0], "halves cosine": 1.0 - distance}
         print(json.dumps(line), flush=True)
         if asked.out:
             with asked.out.open("a") as file:

@@ -4,11 +4,11 @@
     python benchmarks/without_loss.py --out OUT --table --figure docs/results/without-loss.svg
     python benchmarks/without_loss.py --out OUT --compare
 
-CORPUS must hold none of the articles that `sentence_scores.py` asks about: it takes the first of DATA's Wikipedia, so
-prepare the later ones. Every run is one of the package's own, in a folder below OUT, and goes on where it was; scores
-are added to OUT/scores.jsonl as they come, what is asked first at first, so the script may be ended at any time.
---patterns leaves the others to another process with the same OUT. Learned and hand-made patterns are compared by the
-distance of embeddings at the same sparsity, untouched and after as many steps of adapting (--compared-steps).
+CORPUS must hold none of the articles that `sentence_scores.py` asks about: prepare those that its --rest leaves. Every
+run is one of the package's own, in a folder below OUT, that goes on where it was; scores are added to OUT/scores.jsonl
+as they come, what is asked first at first, so the script may be ended at any time. --patterns leaves the others to
+another process with the same OUT. Learned and hand-made patterns are compared by the distance of embeddings at the same
+sparsity, untouched and after as many steps of adapting (--compared-steps).
 """
 
 import argparse
@@ -20,7 +20,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from sentence_scores import embed, encoder_of, paragraph_pairs, scored, sts_rows
+from sentence_scores import ARTICLES, embed, encoder_of, paragraph_pairs, scored, sts_rows
 
 from sparsebert import Pattern, patterns
 from sparsebert.embeddings import Encoder
@@ -116,7 +116,7 @@ def run(asked: argparse.Namespace) -> None:
     asked.out.mkdir(parents=True, exist_ok=True)
     lab, scores = Lab(asked), asked.out / "scores.jsonl"
     done = {line["key"] for line in read(scores)}
-    sets, pairs = sts_rows(asked.data), paragraph_pairs(asked.data, 1000)
+    sets, pairs = sts_rows(asked.data), paragraph_pairs(asked.data, ARTICLES)
     dense = embed(encoder_of("minilm"), pairs)
     for condition in conditions(asked):
         if condition.key in done or not (asked.patterns is None or condition.name in asked.patterns):
@@ -224,7 +224,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--search-steps", type=int, default=300)
     parser.add_argument("--adapt-steps", type=int, default=600)
-    parser.add_argument("--compared-steps", type=int, default=150, help="of learned and hand-made patterns alike")
+    parser.add_argument("--compared-steps", type=int, default=100, help="of learned and hand-made patterns alike")
     parser.add_argument("--patterns", nargs="+", help="only these kinds, e.g. 'learned by layer' star")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")
     parser.add_argument("--threads", type=int, default=1)
