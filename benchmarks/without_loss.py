@@ -30,6 +30,13 @@ from sparsebert.runs import AdaptRun, SearchRun
 LENGTH, HEADS = 128, 12
 HANDMADE = ("star", "longformer", "log_sparse", "big_bird", "strided", "fixed")
 STS = ("STS-B dev", "STS12", "STS13", "STS14", "STS15")
+WORDS = {  # of the kinds of patterns, in the order of the table
+    "dense": "dense",
+    "learned by layer": "learned, a pattern a layer",
+    "learned": "learned, one for all layers",
+    "window_border": "window + border",
+    **{name: name for name in HANDMADE},
+}
 
 
 @dataclass(frozen=True)
@@ -144,19 +151,23 @@ def table(lines: list[dict[str, Any]]) -> str:
         "| pattern | weights | sparsity | seeds | STS-B dev | STS12..15 | paragraphs | distance |",
         "|---|" + "---|" * 7,
     ]
-    for (name, steps, sparsity), found in sorted(rows.items(), key=lambda row: (row[0][0] != "dense", row[0])):
+    kinds = list(WORDS)
+    for (name, steps, sparsity), found in sorted(
+        rows.items(), key=lambda row: (row[0][1], kinds.index(row[0][0]), row)
+    ):
         whole = [line for line in found if STS[0] in line]
         others = [fmean(line[one] for one in STS[1:]) for line in whole]
         cells = [_spread([line["STS-B dev"] for line in whole], 2), _spread(others, 2)]
         cells += [_spread([line["paragraphs"] for line in found], 1), _spread([line["distance"] for line in found], 4)]
-        weights = f"{steps} steps" if steps else "untouched"
-        text.append(f"| {name} | {weights} | {sparsity} % | {len(found)} | {' | '.join(cells)} |")
+        text.append(f"| {WORDS[name]} | {_weights(steps)} | {sparsity} % | {len(found)} | {' | '.join(cells)} |")
     return "\n".join(text) + "\n"
 
 
 def compared(lines: list[dict[str, Any]]) -> str:
     """Learned beside hand-made at equal sparsity and steps: distances, and how many seeds are won."""
-    text = ["| pattern | sparsity | weights | its distance | learned by layer | learned against it | seeds won |"]
+    text = [
+        "| pattern | sparsity | weights | its distance | learned, a pattern a layer | learned against it | seeds won |"
+    ]
     text.append("|---|" + "---|" * 6)
     learned: dict[tuple[int, str], dict[int, float]] = {}
     for line in lines:
@@ -176,8 +187,12 @@ def compared(lines: list[dict[str, Any]]) -> str:
         cells = [_spread(list(distances.values()), 4), _spread(list(ours.values()), 4)]
         cells += [f"{fmean(mine / other for other, mine in pairs) - 1:+.0%}"]
         cells += [f"{sum(mine < other for other, mine in pairs)} of {len(pairs)}"]
-        text.append(f"| {name} | {sparsity} % | {f'{steps} steps' if steps else 'untouched'} | {' | '.join(cells)} |")
+        text.append(f"| {WORDS[name]} | {sparsity} % | {_weights(steps)} | {' | '.join(cells)} |")
     return "\n".join(text) + "\n"
+
+
+def _weights(steps: int) -> str:
+    return f"{steps:,} steps" if steps else "untouched"
 
 
 def _spread(values: list[float], digits: int) -> str:
@@ -192,8 +207,7 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
     from sparsebert.patterns.figures import blank_figure, save_figure
 
     drawn = blank_figure(11, 4.2)
-    kinds = ["learned by layer", "learned", "window_border", *HANDMADE]
-    colours = {name: f"C{number}" for number, name in enumerate(kinds)}
+    colours = {name: f"C{number}" for number, name in enumerate(name for name in WORDS if name != "dense")}
     for place, (measure, words) in enumerate(
         {"distance": "embedding distance to dense", "paragraphs": "paragraphs found, %"}.items(), 1
     ):
@@ -205,7 +219,7 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
                 by_sparsity.setdefault(round(100 * line["sparsity"], 1), []).append(line[measure])
             places = sorted(by_sparsity)
             style = {"marker": "o" if steps else "x", "linestyle": "-" if steps else ":", "color": colours[name]}
-            label = f"{name}, {f'{steps} steps' if steps else 'untouched'}"
+            label = f"{WORDS[name]}, {_weights(steps)}"
             axes.plot(places, [fmean(by_sparsity[one]) for one in places], label=label, **style)
         for line in lines:
             if line["name"] == "dense" and measure == "paragraphs":
