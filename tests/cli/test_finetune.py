@@ -50,6 +50,10 @@ def test_several_seeds_give_an_interval(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "over 2 seeds, 95 % interval" in done.output
     assert (tmp_path / "seed-1" / "model" / "model.safetensors").is_file()
+    done = CliRunner().invoke(app, ["finetune", "rte", *_TINY, "--out", str(tmp_path)])
+    assert "result.json but no run.json" in str(done.exception)
+    done = CliRunner().invoke(app, ["finetune", "sst2", *_TINY, "--seeds", "2", "--out", str(tmp_path / "seed-1")])
+    assert "is the folder of one run" in str(done.exception)
 
 
 def test_a_run_without_a_folder_or_with_an_unknown_setting_is_refused(tmp_path: Path) -> None:

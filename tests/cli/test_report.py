@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from sparsebert.cli import app
@@ -18,6 +19,14 @@ def test_a_page_findings_and_figures(tmp_path: Path) -> None:
     assert out.is_file()
     assert (out.parent / "findings.json").is_file()
     assert {path.suffix for path in figures.iterdir()} == {".svg", ".pdf"}
+
+
+def test_a_page_is_named_after_its_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_study(World(scale="smoke", seeds=1, tasks=("rte",)), tmp_path / "study")
+    assert CliRunner().invoke(app, ["report", "study", "--format", "md"]).exit_code == 0
+    assert (tmp_path / "report.md").is_file()
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_a_folder_that_is_no_study_is_refused(tmp_path: Path) -> None:

@@ -176,6 +176,32 @@ def test_the_teacher_is_whom_the_weights_began_as(docs_corpus: Path, dense: Path
     assert objective.teacher.model.pattern is None  # type: ignore[union-attr]
 
 
+def test_the_teacher_is_found_from_any_folder(
+    docs_corpus: Path, dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(dense.parent)
+    search(docs_corpus, Path("run")).make(tmp_path / "elsewhere")
+    search(docs_corpus, Path("run")).make(Path("deeper/found"))
+    monkeypatch.chdir(tmp_path)
+    assert Path(teacher_of(str(dense.parent / "deeper/found"))) == dense
+    assert teacher_of("elsewhere") == "run"  # nowhere above it: as it was named
+
+
+def test_a_model_that_learned_by_mlm_is_its_own_teacher(docs_corpus: Path, tmp_path: Path) -> None:
+    run = SearchRun.read({"model": "scratch:tiny", "corpus": docs_corpus, "steps": 2, "sparsity": 0.6, **SMALL})
+    run.make(tmp_path / "scratch")
+    assert teacher_of(str(tmp_path / "scratch")) == str(tmp_path / "scratch")
+    adapt(docs_corpus, tmp_path / "scratch", steps=1).make(tmp_path / "adapted")
+    assert teacher_of(str(tmp_path / "adapted")) == str(tmp_path / "scratch")
+
+
+def test_a_pattern_without_a_rule_serves_shorter_rows(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
+    patterns.from_keep(patterns.star(32).keep()).save(tmp_path / "p.safetensors")
+    given = {"pattern": str(tmp_path / "p.safetensors"), "steps": 1}
+    adapt(docs_corpus, dense, **given).make(tmp_path / "run")
+    assert load_model(str(tmp_path / "run" / "model")).pattern.length == 32
+
+
 def test_rows_beyond_the_models_positions_extend_them(docs_corpus: Path, found: Path, tmp_path: Path) -> None:
     adapt(docs_corpus, found, length=64, batch_size=2).make(tmp_path)
     model = load_model(str(tmp_path / "model"))

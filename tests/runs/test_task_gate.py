@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sparsebert import Pattern, gates, load_model
-from sparsebert.errors import SparseBertError
+from sparsebert.errors import ConfigError, SparseBertError
 from sparsebert.files import read_json
 from sparsebert.gates import preset
 from sparsebert.runs import FinetuneRun, TaskSearchRun
@@ -34,6 +34,18 @@ def test_a_search_on_a_task_freezes_a_pattern_and_scores_the_model_under_it(tmp_
     line = json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[0])
     assert line["loss"] == pytest.approx(line["task"] + line["penalty"])
     assert small().make(tmp_path).fields == result.fields
+
+
+def test_what_every_head_is_assured_of_is_part_of_the_run(tmp_path: Path) -> None:
+    small().make(tmp_path)
+    with pytest.raises(ConfigError, match="assured"):
+        small(assured=0.9).make(tmp_path)
+
+
+def test_a_sparse_teacher_is_refused(tmp_path: Path) -> None:
+    small().make(tmp_path / "sparse")
+    with pytest.raises(ConfigError, match="is sparse; expected a dense model"):
+        small(model=str(tmp_path / "sparse"), teacher=str(tmp_path / "sparse")).make(tmp_path / "found")
 
 
 def test_a_dense_teacher_leads_a_gate_a_layer_as_it_leads_one_on_text(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,26 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _prepare(out: Path, model: str, **settings: object) -> TokenStore:
     return prepare_corpus(["builtin:python-docs"], out, model=model, **settings)  # type: ignore[arg-type]
+
+
+def test_a_model_of_the_same_name_and_another_vocabulary_is_refused(tmp_path: Path) -> None:
+    for name, words in (("one", 400), ("other", 500)):
+        text = _prepare(tmp_path / f"corpus-{name}", "scratch:tiny", train_vocab=words, workers=1)
+        (tmp_path / name / "model").mkdir(parents=True)
+        shutil.copy(text.path / "tokenizer.json", tmp_path / name / "model")
+    out = tmp_path / "out"
+    _prepare(out, str(tmp_path / "one" / "model"), workers=1)
+    with pytest.raises(ConfigError, match="another vocabulary"):
+        _prepare(out, str(tmp_path / "other" / "model"), workers=1)
+    (out / "manifest.json").unlink()  # not finished: the vocabulary is made anew
+    assert _prepare(out, str(tmp_path / "other" / "model"), workers=1).vocab_size == 500
+
+
+def test_a_run_folder_stands_for_the_model_in_it(tmp_path: Path, model_folder: str) -> None:
+    shutil.copytree(model_folder, tmp_path / "run" / "model")
+    (tmp_path / "run" / "model" / "config.json").touch()
+    expected = load_tokenizer(model_folder).get_vocab()
+    assert load_tokenizer(str(tmp_path / "run")).get_vocab() == expected
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -132,6 +132,21 @@ def test_a_signal_ends_the_run_after_its_step_with_a_checkpoint(
     assert outcome(tmp_path) == outcome(undisturbed)
 
 
+def test_the_folder_of_several_runs_is_not_taken_for_a_finished_one(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text('{"score": 1.0}')
+    with pytest.raises(FileError, match=r"result\.json but no run\.json"):
+        fit(Regression(), short_fit(), tmp_path)
+
+
+def test_a_folder_may_be_named_in_another_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "found").mkdir()
+    fit(Regression(), short_fit(), tmp_path / "run", settings={"model": "found"})
+    assert fit(Regression(), short_fit(), tmp_path / "run", settings={"model": "./found/"}).was_finished
+    with pytest.raises(ConfigError, match="model is 'found'"):
+        fit(Regression(), short_fit(), tmp_path / "run", settings={"model": "lost"})
+
+
 class Signalled(Regression):
     """Is asked to stop after the last step."""
 

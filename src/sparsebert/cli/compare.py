@@ -17,7 +17,7 @@ def compare(
         str | None, typer.Option(help="Run SPARSE under this pattern: a file, or a name such as star.")
     ] = None,
     precision: Annotated[str, typer.Option(help="Run SPARSE in fp32, bf16 or int8.")] = "fp32",
-    rows: Annotated[int, typer.Option(help="Held-out rows to compare on, of many lengths.", min=1)] = 256,
+    rows: Annotated[int, typer.Option(help="Held-out rows to compare on, in batches of 16.", min=1)] = 256,
     length: Annotated[
         int | None, typer.Option(help="Tokens of the longest rows.", show_default="what both models take", min=8)
     ] = None,

@@ -42,9 +42,11 @@ def export(
     from sparsebert.exporting import export, export_embedder
     from sparsebert.model import load_model
     from sparsebert.patterns import find
-    from sparsebert.training.starting_points import longest_row, source_of
+    from sparsebert.text import source_of
+    from sparsebert.training.starting_points import longest_row
 
     options.require_file(out)
+    options.say_what_happens()  # that a head is new and knows nothing, above all
     if head is None:
         made = export_embedder(model, out, pattern=pattern, length=length, format=format)
     else:

@@ -133,9 +133,12 @@ def _check(task: str, data: str, json: bool) -> None:
 
     from sparsebert.files import canonical_json
     from sparsebert.tasks.files.checking import check_data
+    from sparsebert.tasks.files.reading import HUB
     from sparsebert.tasks.loading import data_folder
     from sparsebert.tasks.table import find_task
 
+    if data.startswith(HUB):
+        raise ConfigError(f"--check-data reads files, and {data} is a data set of the hub; name a folder of files")
     with TemporaryDirectory() as folder:
         reports = check_data(find_task(task), data_folder(data, Path(folder)))
     for report in reports:

@@ -1,7 +1,9 @@
 """What several commands share: options, the one reader of `--set key=value`, and what is checked before work begins."""
 
 import inspect
+import json
 import logging
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -91,12 +93,17 @@ def command_line(command: str, run: Any, options: Mapping[str, str]) -> str:
         value = getattr(run, one.name)
         default = getattr(plain, one.name, None if one.default is MISSING else one.default)
         if one.name in run.PARTS:
-            words += [f"--set {name}={inner}" for name, inner in value.items()]
+            words += [_option(name, inner, options) for name, inner in value.items()]
         elif value not in (default, None) and one.name not in ("task", "data", "model", "command"):
-            shown = value if isinstance(value, str | int | float) else "pattern.safetensors"
-            flag = options.get(one.name)
-            words.append(f"--set {one.name}={shown}" if flag is None else flag if value is True else f"{flag} {shown}")
+            words.append(_option(one.name, value, options))
     return " ".join(words) + " --out RUN"
+
+
+def _option(name: str, value: Any, options: Mapping[str, str]) -> str:
+    """A setting as it is typed: by an option of its own, if there is one. A pattern is its file."""
+    text = value if isinstance(value, str) else json.dumps(value, default=lambda _: "pattern.safetensors").strip('"')
+    flag, shown = options.get(name), shlex.quote(text)
+    return f"--set {name}={shown}" if flag is None else flag if value is True else f"{flag} {shown}"
 
 
 def chosen_under_pattern(

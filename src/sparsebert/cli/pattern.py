@@ -80,7 +80,8 @@ def _build(
         found = found if length is None else found.at(length)
         return found if given["sparsity"] is None else found.at_sparsity(given["sparsity"])
     flags = options.options_of(pattern)
-    del flags["sparsity"]  # an argument of few builders, by either way
+    if given["sparsity"] is None:
+        del flags["sparsity"]  # an argument of few builders, by either way
     arguments = options.read_settings(pairs, options.builder_arguments(name), flags)
     arguments |= {key: value for key, value in given.items() if value is not None}
     return find(name, length, 1 if heads is None else heads, **arguments)

@@ -18,7 +18,7 @@ def pretrain(
     corpus: options.Corpus[Path | None] = None,
     out: options.RunFolder[Path | None] = None,
     pattern: Annotated[
-        str | None, typer.Option(help="A file or a name such as star; without one everyone attends to everyone.")
+        str | None, typer.Option(help="A file or a name such as star.", show_default="the model's own, if it has one")
     ] = None,
     steps: Annotated[int | None, typer.Option(help=options.STEPS, show_default="the recipe's epochs")] = None,
     length: Annotated[int | None, typer.Option(help=options.LENGTH, show_default="128")] = None,

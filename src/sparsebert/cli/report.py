@@ -18,7 +18,9 @@ def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder written by `sparsebert study`, or the file of its --record.")
     ],
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write.", show_default="report.html, or report.md")
+    ] = None,
     format_: Annotated[
         Format, typer.Option("--format", help="One HTML page, or Markdown with SVG figures.")
     ] = Format.html,
@@ -42,6 +44,7 @@ def report(
     from sparsebert.report.writing import write_report
     from sparsebert.studies.record_store import unpacked
 
+    out = Path(f"report.{format_.value}") if out is None else out
     options.require_file(out)
     options.require_file(findings, "--findings")
     options.require_folder(figures, "--figures")

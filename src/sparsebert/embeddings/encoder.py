@@ -23,7 +23,7 @@ from sparsebert.model.precision import check_precision, in_precision
 from sparsebert.model.sentence_folder import default_prompt, encoder_settings, max_length_of, parts_of
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern, find
-from sparsebert.training.starting_points import source_of
+from sparsebert.text import source_of
 
 _KNOWN = ("Transformer", "Pooling", "Normalize")
 

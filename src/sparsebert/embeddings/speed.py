@@ -24,14 +24,15 @@ from sparsebert.layers.float32 import full_speed_products
 from sparsebert.model import extend_positions, load_model, unsparsify
 from sparsebert.model.head_pooling import pooled
 from sparsebert.model.heads import give_pattern, pattern_of
+from sparsebert.model.lengths import longest_input
 from sparsebert.model.pooling import Pooling, pooling_of
 from sparsebert.model.positions import positions_of
 from sparsebert.model.precision import PRECISIONS, check_precision, in_precision
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern, find, window_border
-from sparsebert.text import TokenStore
+from sparsebert.text import TokenStore, source_of
 from sparsebert.text.builtin import python_docs
-from sparsebert.training.starting_points import require_own_vocabulary, source_of
+from sparsebert.training.starting_points import require_own_vocabulary
 
 _LENGTH, _SPARSITY = 128, 0.9  # of the pattern that stands for "sparse" where the user has none yet
 _ROWS, _TOKENS = 4, 2048  # of text for the distance: at least so many rows and tokens
@@ -81,8 +82,8 @@ def measure_encoder(
     stream, pooling = _token_stream(source, corpus), pooling_of(source_of(source))
     loaded = load_model(source_of(source), "none").eval().requires_grad_(False)
     if lengths is None:
-        positions = positions_of(loaded)
-        lengths = sorted({min(_LENGTH, positions), positions})
+        longest = longest_input(loaded)
+        lengths = sorted({min(_LENGTH, longest), longest})
     rows = [_rows(stream, length) for length in lengths]  # before any work: the text may be too short
     wanted = ["fp32", *(name for name in names if name != "fp32")]
     variants = _variants(loaded, list(patterns), wanted, max(lengths))
@@ -144,7 +145,7 @@ def _token_stream(source: str, corpus: Path | None) -> tuple[Int[np.ndarray, " t
 def _rows(stream: tuple[Int[np.ndarray, " tokens"], int, int], length: int) -> Int[Tensor, "rows n"]:
     ids, first, last = stream
     inner = length - 2
-    count = max(_ROWS, -(-_TOKENS // length))
+    count = max(_ROWS, -(-_TOKENS // max(length, 1)))
     if inner < 1 or count * inner > len(ids):
         raise ConfigError(
             f"rows of {length} tokens were asked for; this text has room for 3 to {len(ids) // _ROWS + 2:,}, so choose "

@@ -43,10 +43,10 @@ class Exported:
 def export(model: Any, path: str | Path, *, length: int | None = None, format: str | None = None) -> Exported:
     """Write a model, its pattern inside, for any number of rows of up to `length` tokens.
 
-    format: "onnx", the default of .onnx; "torch", the default of .pt2, for torch.export.load after `import sparsebert`,
-    which runs at the speed of the package; "compiled", a .pt2 of AOTInductor for torch._inductor.aoti_load_package or
-    C++, which needs nothing of this package. length: beyond the pattern's it is rebuilt by its rule; None: the
-    pattern's, or all positions of a dense model.
+    format: "onnx", the default of .onnx; "torch", the default of .pt2, for torch.export.load after
+    `import sparsebert.model`, which runs at the speed of the package; "compiled", a .pt2 of AOTInductor for
+    torch._inductor.aoti_load_package or C++, which needs nothing of this package. length: beyond the pattern's it is
+    rebuilt by its rule; None: the pattern's, or all positions of a dense model.
     """
     return _written(model, Path(path), length, _format(Path(path), format), None)
 

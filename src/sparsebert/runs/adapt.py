@@ -12,9 +12,8 @@ from sparsebert.patterns import Pattern
 from sparsebert.progress import for_this_terminal
 from sparsebert.runs.distilled import DistilledRun
 from sparsebert.runs.under_pattern import UnderPattern
-from sparsebert.text import TokenStore
+from sparsebert.text import TokenStore, source_of
 from sparsebert.training import Objective
-from sparsebert.training.starting_points import source_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,9 @@ from sparsebert.model.lengths import longest_input
 from sparsebert.model.pooling import pooling_of
 from sparsebert.model.precision import check_precision, in_precision
 from sparsebert.patterns import Pattern, find
-from sparsebert.text import TokenStore
+from sparsebert.text import TokenStore, source_of
 from sparsebert.training.comparison import ModelComparison, compare
-from sparsebert.training.starting_points import require_own_vocabulary, source_of
+from sparsebert.training.starting_points import require_own_vocabulary
 
 _LENGTH = 128  # of a pattern that is named and not a file, where no length is given
 

@@ -13,9 +13,9 @@ from sparsebert.model.pooling import Pooling, pooling_of
 from sparsebert.model.positions import positions_of
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import NotNegative, Share
-from sparsebert.text import TokenStore
+from sparsebert.text import TokenStore, source_of
 from sparsebert.training.distillation import DistillationObjective
-from sparsebert.training.starting_points import require_own_vocabulary, source_of
+from sparsebert.training.starting_points import require_own_vocabulary
 from sparsebert.training.teacher import Teacher
 from sparsebert.training.text_objective import BatchParts, BatchSource
 
@@ -81,4 +81,16 @@ def teacher_of(model: str) -> str:
     settings = read_json(about).get("settings", {}) if about.is_file() else {}
     if "full_rows" not in settings or not isinstance(settings.get("model"), str):
         return model
-    return str(settings["teacher"] or teacher_of(settings["model"]))
+    if settings.get("command") == "search" and settings.get("objective") != "distill":
+        return model  # it learned by MLM, from nobody
+    if settings["teacher"]:
+        return _as_named_in(about, settings["teacher"])
+    return teacher_of(_as_named_in(about, settings["model"]))
+
+
+def _as_named_in(about: Path, name: str) -> str:
+    """A model that a run's settings name, seen from here: they may name it from any folder above the run's own."""
+    if name == "minilm" or Path(name).is_absolute():
+        return name
+    above = (folder / name for folder in about.resolve().parents[1:])
+    return next((str(one) for one in above if (Path(source_of(str(one))) / "config.json").is_file()), name)

@@ -23,9 +23,9 @@ from sparsebert.tasks.objective import TaskObjective
 from sparsebert.tasks.table import Task, find_task
 from sparsebert.tasks.task_pattern import pattern_for
 from sparsebert.tasks.teacher import TaskTeacher
-from sparsebert.text import vocabulary_hash
+from sparsebert.text import source_of, vocabulary_hash
 from sparsebert.training import FitConfig, Objective
-from sparsebert.training.starting_points import longest_row, shape_of, source_of
+from sparsebert.training.starting_points import longest_row, shape_of
 
 # Two ways to say one thing: the second would silently win.
 _EITHER_OR = (("num_epochs", "num_steps"), ("warmup", "warmup_steps"))
@@ -109,6 +109,8 @@ class TaskRun(FinetuneConfig, RunSettings):
                 f"{task.name} with the vocabulary of {self.model}"
             )
         model = load_task_model(str(model_folder_of(self.teacher)), task, tokenizer, self.seed)
+        if pattern_of(model) is not None:
+            raise ConfigError(f"teacher {self.teacher} is sparse; expected a dense model fine-tuned on {task.name}")
         return TaskTeacher(unsparsify(model), task.kind, each)
 
     def fitting(self, heads: int) -> dict[str, Any]:

@@ -57,6 +57,8 @@ def run_seeds(run: FinetuneRun, seeds: Sequence[int], out: Path, make: Make) -> 
     """One run a seed, in out/seed-N; their summary in out/result.json."""
     if not seeds or len(set(seeds)) != len(seeds):
         raise ConfigError(f"seeds are {list(seeds)}; expected at least one, each once")
+    if (out / "run.json").exists():
+        raise ConfigError(f"{out} is the folder of one run; choose another for the runs of several seeds")
     results = [make(replace(run, seed=seed), out / f"seed-{seed}") for seed in seeds]
     summary = Scores(tuple(float(result["score"]) for result in results))
     names = results[0]["metrics"]

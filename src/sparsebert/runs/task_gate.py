@@ -28,7 +28,7 @@ class TaskSearchRun(Search, TaskRun):
         names = ("kind", "sparsity", "penalty", "preset", "levels", "diagonal")
         gate = {**{name: getattr(self, name) for name in names}, "changes": self.gate}
         # Later settings, where they are used: runs of earlier versions still go on.
-        gate |= {name: getattr(self, name) for name in ("keys", "layers") if getattr(self, name) is not None}
+        gate |= {name: getattr(self, name) for name in ("keys", "layers", "assured") if getattr(self, name) is not None}
         # Earlier versions drew a sample a micro-batch: their unfinished runs cannot go on, and this says why.
         return {"command": "search", "gate": gate, "a_sample": "every step"}
 

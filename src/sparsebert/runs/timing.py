@@ -12,7 +12,7 @@ from sparsebert.model.attachment import running
 from sparsebert.model.heads import give_pattern
 from sparsebert.model.positions import positions_of
 from sparsebert.patterns import Pattern
-from sparsebert.training.starting_points import source_of
+from sparsebert.text import source_of
 
 
 @dataclass(frozen=True)

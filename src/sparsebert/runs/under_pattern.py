@@ -38,10 +38,11 @@ class UnderPattern(TextRun):
         return super().read({**others, "pattern_arguments": arguments})
 
     def found_pattern(self, heads: int) -> Pattern | None:
-        """The pattern that the settings ask for, at the run's length."""
+        """The pattern that the settings ask for, at the run's length; without a rule a longer one serves as it is."""
         if not isinstance(self.pattern, str):
             return self.pattern
-        return find(self.pattern, self.length, heads, **self.pattern_arguments).at(self.length)
+        found = find(self.pattern, self.length, heads, **self.pattern_arguments)
+        return found if found.rule is None and found.length > self.length else found.at(self.length)
 
     def settings(self, store: TokenStore, objective: Objective) -> dict[str, Any]:
         pattern = pattern_of(objective.model)

@@ -14,7 +14,7 @@ from sparsebert.tasks.builtin import write_builtin
 from sparsebert.tasks.files.reading import part_path
 from sparsebert.tasks.loading import task_hash
 from sparsebert.tasks.table import find_task
-from sparsebert.text import TokenStore, prepare_corpus
+from sparsebert.text import TokenStore, prepare_corpus, source_of
 from sparsebert.training.starting_points import require_own_vocabulary, shape_of
 
 _BUILTIN_TEXT = "builtin:python-docs"
@@ -121,7 +121,7 @@ def _model(scale: Scale) -> tuple[dict[str, Any], str]:
         shape = {**config, **scale.shape}
         _check_shape(shape)
         return shape, sha256(canonical_json(shape).encode())
-    folder = model_folder(scale.model)
+    folder = model_folder(source_of(scale.model))
     names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
     files = sorted(path for path in folder.iterdir() if path.name == "config.json" or path.suffix == ".safetensors")
     digest = canonical_json([[path.name, sha256_of_file(path)] for path in files])

@@ -87,6 +87,7 @@ def prepare_corpus(
         out.mkdir(parents=True, exist_ok=True)
     with locked(out, CorpusError(f"another run is writing to {out}; wait for it, or choose another --out")):
         if _is_finished(out, plan):
+            _require_same_vocabulary(out, model, train_vocab)
             return TokenStore.open(out)
         _begin(out, plan)
         tokenizer = _tokenizer(out, found, model, train_vocab, skip_bad_lines)
@@ -156,6 +157,17 @@ def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
     return True
 
 
+def _require_same_vocabulary(out: Path, model: str, train_vocab: int | None) -> None:
+    """The plan knows a folder by its last name, which many models share."""
+    if train_vocab is None and not _has_vocabulary_of(out, model):
+        raise ConfigError(f"{out} was made with another vocabulary than that of {model}; choose another --out")
+
+
+def _has_vocabulary_of(out: Path, model: str) -> bool:
+    path = out / TOKENIZER
+    return vocabulary_hash(read_tokenizer(path.read_bytes(), str(path))) == vocabulary_hash(load_tokenizer(model))
+
+
 def _begin(out: Path, plan: dict[str, Any]) -> None:
     """Start a folder, or go on with one that was begun.
 
@@ -187,7 +199,7 @@ def _changed(begun: Any, plan: dict[str, Any]) -> str:
 def _tokenizer(out: Path, sources: Sequence[Source], model: str, train_vocab: int | None, skip_bad: bool) -> Tokenizer:
     """The tokenizer of the store, which is written before any shard; a resumed run takes the one that is there."""
     path = out / TOKENIZER
-    if not path.exists():
+    if not path.exists() or (train_vocab is None and not _has_vocabulary_of(out, model)):
         if train_vocab is not None:
             tokenizer = train_tokenizer(lambda: _paragraphs(sources, skip_bad), train_vocab)
         else:

@@ -38,14 +38,20 @@ class SpecialIds:
         return tuple(asdict(self).values())
 
 
+def source_of(model: str) -> str:
+    """A run folder stands for the model in it."""
+    inside = Path(model) / "model"
+    return str(inside) if (inside / "config.json").is_file() else model
+
+
 def load_tokenizer(model: str) -> Tokenizer:
-    """The tokenizer of `minilm`, of a local folder, or of a hub id; without truncation and padding.
+    """The tokenizer of `minilm`, of a local folder or a run folder, or of a hub id; without truncation and padding.
 
     A folder needs a tokenizer.json, or a BERT vocab.txt.
     """
     if model.startswith("scratch:"):
         raise ConfigError(f"{model} has no vocabulary of its own; prepare the text with --train-vocab 30000")
-    folder = _minilm_folder() if model == "minilm" else Path(model)
+    folder = _minilm_folder() if model == "minilm" else Path(source_of(model))
     if (folder / "tokenizer.json").is_file():
         return read_tokenizer((folder / "tokenizer.json").read_bytes(), str(folder / "tokenizer.json"))
     if (folder / "vocab.txt").is_file():

@@ -47,6 +47,11 @@ class RunFolder:
         description = {"settings": dict(settings), "fit": config.as_json(), "environment": environment(ranks)}
         path = self.folder / "run.json"
         if not path.exists():
+            if (self.folder / "result.json").exists():
+                raise FileError(
+                    f"{self.folder} holds a result.json but no run.json, as runs of several seeds leave it; use "
+                    "another folder for a single run"
+                )
             self._description = description
             return torch.get_num_threads()
         found = read_json(path)
@@ -148,11 +153,18 @@ def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]
         before, after = (dict(_flat(json.loads(canonical_json(source.get(part, {}))))) for source in (found, now))
         parts += [(name, before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())]
     for name, before_value, after_value in sorted(parts, key=lambda one: _is_hash(one[2])):
-        if name not in FREE_FIELDS and not name.startswith("where.") and before_value != after_value:
+        if name in FREE_FIELDS or name.startswith("where.") or _is_same_folder(before_value, after_value):
+            continue
+        if before_value != after_value:
             raise ConfigError(
                 f"{name} is {before_value!r} in {path} but {after_value!r} now; "
                 "give it the same value to resume that run, or use another folder"
             )
+
+
+def _is_same_folder(one: Any, other: Any) -> bool:
+    """Whether both name one folder, as `found` and `./found/` do."""
+    return isinstance(one, str) and isinstance(other, str) and Path(one) == Path(other) and Path(one).is_dir()
 
 
 def _is_hash(value: Any) -> bool:

@@ -1,7 +1,6 @@
 """A model to pre-train on a corpus: any source, checked against the corpus's vocabulary and the length of its rows."""
 
 import logging
-from pathlib import Path
 from typing import Any
 
 from sparsebert.errors import ConfigError
@@ -13,7 +12,7 @@ from sparsebert.model.loading import read_config
 from sparsebert.model.positions import positions_by_config, positions_of
 from sparsebert.model.sources import SCRATCH, model_folder, scratch_config
 from sparsebert.model.sparse import Sparse, dense_class
-from sparsebert.text import TokenStore, load_tokenizer, vocabulary_hash
+from sparsebert.text import TokenStore, load_tokenizer, source_of, vocabulary_hash
 from sparsebert.training.config import FitConfig
 from sparsebert.training.launch import num_ranks
 
@@ -22,12 +21,6 @@ logger = logging.getLogger(__name__)
 _SHAPE = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "max_position_embeddings")
 _SCRATCH_POSITIONS = 512  # of a model from scratch, where nobody asks for more
 _VALUES_A_LAYER = 8  # hidden states, at the very least, that a layer keeps of every token for the backward pass
-
-
-def source_of(model: str) -> str:
-    """A run folder stands for the model in it."""
-    inside = Path(model) / "model"
-    return str(inside) if (inside / "config.json").is_file() else model
 
 
 def shape_of(model: str) -> dict[str, Any]:
@@ -65,7 +58,7 @@ def check_batch(shape: dict[str, Any], config: FitConfig, batch_size: int, lengt
 def require_own_vocabulary(model: str, store: TokenStore) -> None:
     """Refuse a corpus of another vocabulary than the model's; a model from scratch takes any."""
     if not model.startswith("scratch:"):
-        store.require_vocabulary(vocabulary_hash(load_tokenizer(source_of(model))), model)
+        store.require_vocabulary(vocabulary_hash(load_tokenizer(model)), model)
 
 
 def load_for_corpus(
