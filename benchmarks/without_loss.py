@@ -208,6 +208,7 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
 
     drawn = blank_figure(11, 4.2)
     colours = {name: f"C{number}" for number, name in enumerate(name for name in WORDS if name != "dense")}
+    markers = dict(zip(sorted({line["steps"] for line in lines}), "xosD^v", strict=False))
     for place, (measure, words) in enumerate(
         {"distance": "embedding distance to dense", "paragraphs": "paragraphs found, %"}.items(), 1
     ):
@@ -218,7 +219,7 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
             for line in points:
                 by_sparsity.setdefault(round(100 * line["sparsity"], 1), []).append(line[measure])
             places = sorted(by_sparsity)
-            style = {"marker": "o" if steps else "x", "linestyle": "-" if steps else ":", "color": colours[name]}
+            style = {"marker": markers[steps], "linestyle": "-" if steps else ":", "color": colours[name]}
             label = f"{WORDS[name]}, {_weights(steps)}"
             axes.plot(places, [fmean(by_sparsity[one]) for one in places], label=label, **style)
         for line in lines:
