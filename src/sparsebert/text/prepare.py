@@ -81,16 +81,15 @@ def prepare_corpus(
     plan = _plan(found, model, train_vocab, skip_bad_lines, _share(held_out, found), seed)
     if not 0 <= seed < 2**63:
         raise ConfigError(f"seed {seed} is out of range; expected 0 <= seed < 2**63")
-    _require_vocabulary(model, train_vocab)
+    own = _own_tokenizer(model, train_vocab)
     num_workers = _num_workers(workers)
     with file_errors("write", out):
         out.mkdir(parents=True, exist_ok=True)
     with locked(out, CorpusError(f"another run is writing to {out}; wait for it, or choose another --out")):
         if _is_finished(out, plan):
-            _require_same_vocabulary(out, model, train_vocab)
-            return TokenStore.open(out)
+            return _of_same_vocabulary(TokenStore.open(out), model, own)
         _begin(out, plan)
-        tokenizer = _tokenizer(out, found, model, train_vocab, skip_bad_lines)
+        tokenizer = _tokenizer(out, found, own, train_vocab, skip_bad_lines)
         return _run(out, found, plan, tokenizer, num_workers, progress or (lambda _: None))
 
 
@@ -128,17 +127,18 @@ def _plan(
     }
 
 
-def _require_vocabulary(model: str, train_vocab: int | None) -> None:
-    """Refuse a bad choice before a folder is made."""
+def _own_tokenizer(model: str, train_vocab: int | None) -> Tokenizer | None:
+    """The model's own; None: it is to be trained. A bad choice is refused before a folder is made."""
     if train_vocab is None:
-        load_tokenizer(model)
-    elif train_vocab < MIN_VOCABULARY:
+        return load_tokenizer(model)
+    if train_vocab < MIN_VOCABULARY:
         raise ConfigError(f"a vocabulary of {train_vocab} tokens is too small; ask for at least {MIN_VOCABULARY}")
-    elif not model.startswith("scratch:"):
+    if not model.startswith("scratch:"):
         raise ConfigError(
             f"{model} has a vocabulary of its own and could not read a corpus with a trained one; "
             "leave train_vocab out, or prepare for scratch:tiny, scratch:mini or scratch:base"
         )
+    return None
 
 
 def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
@@ -157,15 +157,11 @@ def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
     return True
 
 
-def _require_same_vocabulary(out: Path, model: str, train_vocab: int | None) -> None:
+def _of_same_vocabulary(store: TokenStore, model: str, own: Tokenizer | None) -> TokenStore:
     """The plan knows a folder by its last name, which many models share."""
-    if train_vocab is None and not _has_vocabulary_of(out, model):
-        raise ConfigError(f"{out} was made with another vocabulary than that of {model}; choose another --out")
-
-
-def _has_vocabulary_of(out: Path, model: str) -> bool:
-    path = out / TOKENIZER
-    return vocabulary_hash(read_tokenizer(path.read_bytes(), str(path))) == vocabulary_hash(load_tokenizer(model))
+    if own is not None and vocabulary_hash(own) != store.vocabulary_hash:
+        raise ConfigError(f"{store.path} was made with another vocabulary than that of {model}; choose another --out")
+    return store
 
 
 def _begin(out: Path, plan: dict[str, Any]) -> None:
@@ -196,15 +192,19 @@ def _changed(begun: Any, plan: dict[str, Any]) -> str:
     return ", ".join(notes) or "in another order"
 
 
-def _tokenizer(out: Path, sources: Sequence[Source], model: str, train_vocab: int | None, skip_bad: bool) -> Tokenizer:
+def _tokenizer(
+    out: Path, sources: Sequence[Source], own: Tokenizer | None, train_vocab: int | None, skip_bad: bool
+) -> Tokenizer:
     """The tokenizer of the store, which is written before any shard; a resumed run takes the one that is there."""
     path = out / TOKENIZER
-    if not path.exists() or (train_vocab is None and not _has_vocabulary_of(out, model)):
-        if train_vocab is not None:
-            tokenizer = train_tokenizer(lambda: _paragraphs(sources, skip_bad), train_vocab)
-        else:
-            tokenizer = load_tokenizer(model)
-        write_atomic(path, tokenizer.to_str().encode())
+    if path.exists():
+        begun = read_tokenizer(path.read_bytes(), str(path))
+        if own is None or vocabulary_hash(begun) == vocabulary_hash(own):
+            return begun
+    if train_vocab is not None:
+        own = train_tokenizer(lambda: _paragraphs(sources, skip_bad), train_vocab)
+    assert own is not None
+    write_atomic(path, own.to_str().encode())
     return read_tokenizer(path.read_bytes(), str(path))
 
 
