@@ -67,22 +67,27 @@ def conditions() -> Iterator[tuple[Condition, tuple[str, ...]]]:
     every, pairs = tuple(TASKS), ("stsb", "rte", "mrpc")
     small = ("cola", "rte", "mrpc", "stsb")
     ninety = Condition("learned", sparsity=0.9)
-    yield Condition("dense"), small
-    yield ninety, ("stsb", "cola")
-    of_task = Condition("task", sparsity=0.9, taught=True, from_dense=True)
-    yield of_task, ("stsb", "rte", "mrpc", "cola")
-    yield Condition("dense", taught=True, from_dense=True), ("stsb", "mrpc")  # what going on brings by itself
+    taught: dict[str, Any] = {"taught": True, "from_dense": True}
+    of_task = Condition("task", sparsity=0.9, **taught)
+    yield Condition("dense"), every
+    yield Condition("learned", keys=64, **taught), every
+    yield Condition("dense", **taught), every  # what going on brings by itself
+    yield of_task, every
+    yield Condition("window", keys=64, **taught), every
     yield Condition("learned", keys=64), small
     yield ninety, small
-    yield Condition("dense"), every
-    yield of_task, every
-    yield Condition("learned", keys=64, taught=True, from_dense=True), ("stsb", "mrpc")
+    for keys in (32, 128):
+        for source in ("learned", "window"):
+            yield Condition(source, keys=keys, **taught), every
     yield Condition("window", keys=64), small
-    yield replace(ninety, anchor="token", taught=True, from_dense=True), ("stsb",)
-    for condition in (Condition("dense"), Condition("learned", keys=64), ninety):
-        yield condition, every
+    yield replace(ninety, **taught), small
+    yield Condition("window", sparsity=0.9, **taught), small
     yield replace(of_task, source="task entries"), pairs
-    yield Condition("dense", pooling="cls"), small
+    yield replace(ninety, anchor="token", **taught), ("stsb",)
+    for condition in (Condition("dense", pooling="cls"), Condition("learned", keys=64, pooling="cls")):
+        yield condition, small
+    for condition in (Condition("learned", keys=64), ninety):
+        yield condition, every
     for changes in ({"taught": True}, {"anchor": "token"}, {"anchor": "token", "taught": True, "from_dense": True}):
         yield replace(ninety, **changes), (*pairs, "cola")
     yield Condition("window", sparsity=0.9), every

@@ -5,6 +5,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from sparsebert import patterns
 from sparsebert.cli import app
 from sparsebert.errors import ConfigError
 from sparsebert.text import prepare_corpus
@@ -46,6 +47,20 @@ def test_a_dry_run_of_the_papers_recipe_says_what_it_costs() -> None:
     assert "12 layers, width 768, 30,000 words, length 128" in said
     assert "batch 256, 4,028,320 steps" in said
     assert "2.1 days" in said
+
+
+def test_a_dry_run_counts_the_corpus_words_and_the_models_own_pattern(corpus: Path, tmp_path: Path) -> None:
+    sizes = ("--steps", 2, "--batch-size", 4)
+    on_corpus = ("--model", "scratch:tiny", "--corpus", corpus, *sizes)
+    dry = ("--dry-run", "--device-flops", "1e12")
+    assert "400 words, length 32" in invoke("--recipe", "paper", *on_corpus, "--length", 32, *dry)
+    invoke(*on_corpus, "--length", 32, "--pattern", "star", "--set", "num_held_out=1", "--out", tmp_path / "run")
+    own = ("--model", tmp_path / "run", "--corpus", corpus, *sizes)
+    for length in (32, 16):
+        expected = f"attention density {1 - patterns.star(length=length).sparsity:.3f}"
+        assert expected in invoke(*own, "--length", length, *dry)
+    with pytest.raises(ConfigError, match="has no vocabulary yet"):
+        invoke("--model", "scratch:tiny", "--steps", 1, *dry)
 
 
 def test_options_come_before_the_recipe_and_its_epochs_follow_the_corpus(corpus: Path) -> None:

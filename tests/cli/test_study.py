@@ -20,15 +20,15 @@ def _study(*words: str) -> str:
 
 
 def test_a_dry_run_shows_the_graph_and_its_time_and_makes_nothing(tmp_path: Path) -> None:
-    shown = _study("stages", "--out", str(tmp_path), "--dry-run", *FEW)
+    out = tmp_path / "study"
+    shown = _study("stages", "--out", str(out), "--dry-run", *FEW)
     assert "search     DAM_s 90%" in shown
     assert "finetune   rte" in shown
     assert "to make: 1 base" in shown
     assert "stages: pre-training" in shown
     assert shown.index("stages: pre-training") < shown.index("stages: fine-tuning")
     assert "hours of one slot" in shown
-    assert not (tmp_path / "runs").exists()
-    assert not (tmp_path / "study.json").exists()
+    assert not out.exists()
 
 
 def test_the_paper_scale_says_what_it_costs_and_runs_nothing(tmp_path: Path) -> None:
@@ -51,6 +51,8 @@ def test_mistakes_are_refused_by_name(tmp_path: Path) -> None:
         _study("stages", "--engine", "slurm", "--out", str(tmp_path))
     with pytest.raises(ConfigError, match="no setting 'speed'"):
         _study("stages", "--set", "speed=1", "--out", str(tmp_path))
+    with pytest.raises(ConfigError, match="so no finished runs are in it"):
+        _study("stages", "--finished", str(tmp_path), "--out", str(tmp_path / "other"))
     with pytest.raises(ConfigError, match="workers is 0; expected a whole number of at least 1"):
         _study("stages", "--workers", "0", "--out", str(tmp_path))
 

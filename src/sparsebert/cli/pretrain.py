@@ -103,10 +103,11 @@ def _description(run: "PretrainRun", device_flops: float | None, devices: int) -
     from sparsebert.training.operations import flops_per_token, product_speed
 
     shape, config = run.model_shape(), run.fit_config()
-    vocab_size = shape.get("vocab_size", run.vocab_size) or run.store().vocab_size
+    vocab_size = shape.get("vocab_size") or (run.store().vocab_size if run.corpus else run.vocab_size)
+    if vocab_size is None:
+        raise ConfigError(f"{run.model} has no vocabulary yet; give --corpus, or --set vocab_size=30000")
     per_device = product_speed(torch.get_num_threads()) if device_flops is None else device_flops
-    pattern = run.found_pattern(int(shape["num_attention_heads"]))
-    density = 1.0 if pattern is None else 1.0 - pattern.sparsity
+    density = run.density(int(shape["num_attention_heads"]))
     tokens = float(run.steps) * run.batch_size * run.length
     flops = tokens * flops_per_token(shape, vocab_size, run.length, density)
     told = "measured here with matrix products, an upper bound" if device_flops is None else "as given"

@@ -86,9 +86,12 @@ def _config(context: typer.Context, pairs: list[str] | None) -> "StudyConfig":
 
 def _tell(config: "StudyConfig", *, runs: bool) -> None:
     """What the study would cost, and with it each of its runs."""
+    from tempfile import TemporaryDirectory
+
     from sparsebert.studies.study import plan_study
 
-    plan = plan_study(config)
+    with TemporaryDirectory() as place:
+        plan = plan_study(config, Path(place))
     typer.echo("\n".join([*(graph_lines(plan) + phase_lines(plan) if runs else []), *cost_lines(plan)]))
     if config.scale == "paper":
         typer.echo("nothing was run; the paper scale runs with --confirm, --corpus and --data")

@@ -11,6 +11,7 @@ from sparsebert.patterns import Pattern, find
 from sparsebert.runs.text import TextRun
 from sparsebert.text import TokenStore
 from sparsebert.training import Objective
+from sparsebert.training.starting_points import saved_pattern
 
 PATTERN = "pattern."  # before the names of the arguments of a pattern's builder
 
@@ -43,6 +44,13 @@ class UnderPattern(TextRun):
             return self.pattern
         found = find(self.pattern, self.length, heads, **self.pattern_arguments)
         return found if found.rule is None and found.length > self.length else found.at(self.length)
+
+    def density(self, heads: int) -> float:
+        """The share of attention's entries that is computed on rows of the run's length; no weights are loaded."""
+        pattern = self.found_pattern(heads) or saved_pattern(self.model)
+        if pattern is None:
+            return 1.0
+        return (pattern.crop(self.length) if pattern.length > self.length else pattern.at(self.length)).density
 
     def settings(self, store: TokenStore, objective: Objective) -> dict[str, Any]:
         pattern = pattern_of(objective.model)

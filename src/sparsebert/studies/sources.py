@@ -64,7 +64,7 @@ class Sources:
 def find_sources(
     scale: Scale, tasks: list[str], out: Path, corpus: Path | None, data: Path | None, sts: Path | None = None
 ) -> Sources:
-    """Use what is given; make the built-in text and tasks inside the study folder where nothing is."""
+    """Use what is given; make the built-in text and tasks in the folder `out` where nothing is."""
     if sts is not None and not scale.is_distilled:
         raise ConfigError("sts is given, but protocol mlm scores no embeddings; leave it out, or use protocol distill")
     may_make = scale.name != "paper"

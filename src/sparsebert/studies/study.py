@@ -66,6 +66,11 @@ class StudyConfig:
             )
         if self.finished is not None and self.finished != self.record and not self.finished.exists():
             raise ConfigError(f"there are no records {self.finished} to take finished runs from; check the name")
+        if self.finished is not None and self.finished.is_dir() and not (self.finished / "study.json").is_file():
+            raise ConfigError(
+                f"{self.finished} holds no study.json, so no finished runs are in it; name a study folder, or the "
+                "file that --record wrote"
+            )
         names_in(self.name)
         self.chosen_scale()
 
@@ -109,13 +114,16 @@ class StudyPlan:
         return {phase: self.estimator.total(phases[phase]) for phase in sorted(phases)}
 
 
-def plan_study(config: StudyConfig) -> StudyPlan:
-    """Find sources, make the graph, and see what is missing; trains nothing, and no study.json is written."""
+def plan_study(config: StudyConfig, built_in: Path | None = None) -> StudyPlan:
+    """Find sources, make the graph, and see what is missing; trains nothing, and no study.json is written.
+
+    built_in: where built-in text and tasks are written, if they are asked for; None: to the study folder.
+    """
     scale = config.chosen_scale()
     out = config.out.absolute()
     names = names_with_earlier(config.name, out)
     given = _absolute(config.corpus), _absolute(config.data), _absolute(config.sts)
-    sources = find_sources(scale, tasks_of(names, scale), out, *given)
+    sources = find_sources(scale, tasks_of(names, scale), built_in or out, *given)
     graph = make_graph(names, scale, sources, config.threads)
     paths = StudyPaths(out, scale.model, sources.corpus, sources.data, _absolute(config.finished), sources.sts)
     chosen = estimator(graph, paths, config.flops_per_second)

@@ -10,8 +10,10 @@ from sparsebert.model.families import class_for
 from sparsebert.model.folder_checks import folder_config
 from sparsebert.model.loading import read_config
 from sparsebert.model.positions import positions_by_config, positions_of
+from sparsebert.model.saved_pattern import read_pattern
 from sparsebert.model.sources import SCRATCH, model_folder, scratch_config
 from sparsebert.model.sparse import Sparse, dense_class
+from sparsebert.patterns import Pattern
 from sparsebert.text import TokenStore, load_tokenizer, source_of, vocabulary_hash
 from sparsebert.training.config import FitConfig
 from sparsebert.training.launch import num_ranks
@@ -31,6 +33,15 @@ def shape_of(model: str) -> dict[str, Any]:
         return folder_config(folder) | {name: getattr(config, name) for name in _SHAPE if hasattr(config, name)}
     scratch_config(model, vocab_size=1)  # refuses a size that there is none of
     return SCRATCH[model.removeprefix("scratch:")]
+
+
+def saved_pattern(model: str) -> Pattern | None:
+    """The pattern that a model has of its own, without its weights; None: it is dense."""
+    if model.startswith("scratch:"):
+        return None
+    folder = str(model_folder(source_of(model)))
+    fields = getattr(read_config(folder), "pattern", None)
+    return None if fields is None else read_pattern(folder, fields, {})
 
 
 def longest_row(model: str) -> int:
