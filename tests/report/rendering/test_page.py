@@ -126,6 +126,14 @@ def test_markdown_escapes_what_it_is_given(evil: Path) -> None:
     assert all(line.endswith("|") for line in rows)
 
 
+def test_markdown_names_the_tables_that_no_run_bears_on_in_one_line(evil: Path) -> None:
+    text = evil.with_suffix(".md").read_text()
+    assert "### GLUE with and without the diagonal" in text
+    assert "### SWAG and SQuAD" not in text
+    left_out = next(line for line in text.splitlines() if line.startswith("Left out"))
+    assert left_out.endswith("bears on them: SWAG and SQuAD with and without the diagonal.")
+
+
 def test_equal_studies_give_equal_pages(evil: Path) -> None:
     before = evil.read_bytes()
     write_report(evil.parent / "study", evil)

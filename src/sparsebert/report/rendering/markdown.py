@@ -19,9 +19,12 @@ def markdown(study: Study, findings: list[Finding], figures: Iterable[tuple[Figu
         lines += ["**Not evidence.** These runs are a few steps long; the numbers mean nothing.", ""]
     lines += [f"- {name}: {plain(value)}" for name, value in facts(study)]
     lines += ["", "## Findings", "", *findings_table(findings), "", "## Tables", ""]
-    for table in all_tables(study):
-        if table.key != "runs":  # hundreds of them: the page has them all
+    tables = [table for table in all_tables(study) if table.key != "runs"]  # hundreds of them: the page has them all
+    for table in tables:
+        if not table.is_empty:
             lines += [f"### {table.title}", "", f"{table.caption}{_key(table)}", "", *_table(table), ""]
+    if empty := [table.title for table in tables if table.is_empty]:
+        lines += [f"Left out, for no finished run bears on them: {'; '.join(empty)}.", ""]
     lines += ["## Figures", ""]
     for figure, address in figures:
         lines += [f"### {figure.title}", "", f"![{figure.title}]({address})", "", plain(figure.caption), ""]

@@ -44,6 +44,11 @@ class Table:
     notes: tuple[str, ...] = ()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no cell has a figure of ours."""
+        return all(cell.value is None for row in self.rows for cell in row.cells)
+
+    @property
     def groups(self) -> dict[str, list[Row]]:
         found: dict[str, list[Row]] = {}
         for row in self.rows:
