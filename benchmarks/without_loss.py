@@ -34,6 +34,7 @@ WORDS = {  # of the kinds of patterns, in the order of the table
     "dense": "dense",
     "learned by layer": "learned, a pattern a layer",
     "learned": "learned, one for all layers",
+    "learned with weights": "learned with the weights, a pattern a layer",
     "window_border": "window + border",
     **{name: name for name in HANDMADE},
 }
@@ -73,6 +74,8 @@ def conditions(asked: argparse.Namespace) -> Iterator[Condition]:
     for _, sparsity in others:
         yield from seeds("learned by layer", sparsity, whole=False)
     yield from seeds("learned by layer", 0.9, asked.adapt_steps)
+    for steps in (asked.adapt_steps, asked.long_steps):
+        yield from seeds("learned with weights", 0.9, steps)
     for name, sparsity in others:
         yield from seeds(name, sparsity, asked.compared_steps, whole=False)
         yield from seeds("learned by layer", sparsity, asked.compared_steps, whole=False)
@@ -99,6 +102,23 @@ class Lab:
         SearchRun.read({**given, "sparsity": target}).make(folder, for_this_terminal(folder.name))
         return Pattern.load(folder / "pattern.safetensors")
 
+    def with_weights(self, condition: Condition) -> Path:
+        """A run whose pattern was learned while the weights were trained, and which then goes on from these weights."""
+        steps = self.asked.search_steps if condition.steps < self.asked.long_steps else self.asked.long_search_steps
+        given = {**self.common, "model": "minilm", "seed": condition.seed, "learning_rate": 1e-4}
+        searched = self.out / f"search-with-weights-{100 * condition.sparsity:.0f}-{steps}-{condition.seed}"
+        search = {**given, "steps": steps, "weights": "trained", "sparsity": condition.sparsity}
+        SearchRun.read(search).make(searched, for_this_terminal(searched.name))
+        folder = self.folder(condition)
+        AdaptRun.read({**given, "model": str(searched), "steps": condition.steps}).make(
+            folder, for_this_terminal(folder.name)
+        )
+        return folder
+
+    def folder(self, condition: Condition) -> Path:
+        adapted: Path = self.out / condition.key.replace(" ", "-")
+        return adapted
+
     def pattern(self, condition: Condition) -> Pattern | None:
         if condition.name == "dense":
             return None
@@ -109,10 +129,12 @@ class Lab:
         return patterns.named(condition.name, LENGTH, HEADS)
 
     def encoder(self, condition: Condition) -> Encoder:
+        if condition.name == "learned with weights":
+            return encoder_of(str(self.with_weights(condition)))
         pattern = self.pattern(condition)
         if not condition.steps:
             return encoder_of("minilm", pattern)
-        folder = self.out / condition.key.replace(" ", "-")
+        folder = self.folder(condition)
         given = {**self.common, "model": "minilm", "steps": condition.steps, "seed": condition.seed}
         AdaptRun.read({**given, "pattern": pattern}).make(folder, for_this_terminal(folder.name))
         return encoder_of(str(folder))
@@ -239,6 +261,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--search-steps", type=int, default=300)
     parser.add_argument("--adapt-steps", type=int, default=600)
+    parser.add_argument("--long-search-steps", type=int, default=800, help="of a search that trains weights for long")
+    parser.add_argument("--long-steps", type=int, default=2400, help="of adapting behind it")
     parser.add_argument("--compared-steps", type=int, default=100, help="of learned and hand-made patterns alike")
     parser.add_argument("--patterns", nargs="+", help="only these kinds, e.g. 'learned by layer' star")
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")

@@ -102,6 +102,19 @@ def test_weights_may_be_trained_beside_the_gate(docs_corpus: Path, dense: Path, 
     assert Pattern.load(tmp_path / "pattern.safetensors").layers == 1
 
 
+def test_adapt_goes_on_from_the_weights_of_a_search_with_the_same_teacher(
+    docs_corpus: Path, dense: Path, tmp_path: Path
+) -> None:
+    searched, adapted = tmp_path / "searched", tmp_path / "adapted"
+    search(docs_corpus, dense, weights="trained").make(searched)
+    adapt(docs_corpus, searched, steps=1, learning_rate=0.0).make(adapted)
+    assert same_weights(adapted, searched)
+    assert load_model(str(adapted / "model")).pattern == Pattern.load(searched / "pattern.safetensors")
+    assert teacher_of(str(adapted)) == str(dense)
+    rates = [json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])["lr"] for run in (searched, adapted)]
+    assert rates == [pytest.approx(1e-4 / 4), 0.0]  # the last of four steps, as adapt would have it
+
+
 def test_two_levels_give_the_gate_rows_of_its_own(docs_corpus: Path, dense: Path, found: Path, tmp_path: Path) -> None:
     search(docs_corpus, dense, levels=2, weights="trained").make(tmp_path)
     one, two = (gates.load(folder / "gate.safetensors").alpha for folder in (found, tmp_path))

@@ -28,7 +28,10 @@ _Objective = Annotated[
 ]
 _Weights = Annotated[
     str | None,
-    typer.Option(help="frozen or trained beside the gate.", show_default="frozen with distill, trained with mlm"),
+    typer.Option(
+        help="frozen, or trained beside the gate: better, if adapt is to follow.",
+        show_default="frozen with distill, trained with mlm",
+    ),
 ]
 _Layers = Annotated[
     str | None, typer.Option(help="own: a pattern a layer. shared: one for all.", show_default="own with distill")
@@ -100,6 +103,8 @@ def search(
     Examples:
 
     sparsebert search --model minilm --corpus corpus --sparsity 0.9 --steps 240 --out found
+
+    sparsebert search --model minilm --corpus corpus --sparsity 0.9 --weights trained --steps 300 --out to-adapt
 
     sparsebert search --model minilm --corpus corpus --keys 32 --steps 300 --batch-size 16 --out found-for-long
 

@@ -50,7 +50,8 @@ class DistilledRun(TextRun):
             trains_weights=trains_weights,
             embedding_weight=self.EMBEDDING_WEIGHT if self.embedding_weight is None else self.embedding_weight,
             num_held_out=self.num_held_out,
-            learning_rate=self.RATE if self.learning_rate is None else self.learning_rate,
+            # The loss is the same whether a gate is learned beside the weights or not, and so is their rate.
+            learning_rate=TextRun.RATE if self.learning_rate is None else self.learning_rate,
             weight_decay=self.weight_decay,
             tokenizer=store.tokenizer(),
         )

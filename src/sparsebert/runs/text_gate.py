@@ -77,7 +77,7 @@ class SearchRun(Search, DistilledRun):
     sparsities: tuple[InnerShare, ...] | None = None  # targets instead of one: learned for the highest, judged at all
     weights: Literal["frozen", "trained"] | None = None  # beside the gate; None: frozen with distill, trained with mlm
 
-    RATE, WARMUP = 5e-5, 20  # the weights only follow
+    RATE, WARMUP = 5e-5, 20  # with mlm the weights only follow
     FULL_ROWS = 0.3  # short texts fall behind where full rows lead
 
     def __post_init__(self) -> None:
