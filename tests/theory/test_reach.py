@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsebert import patterns
-from sparsebert.errors import PatternError
 from sparsebert.theory.reach import reach
 
 
@@ -66,8 +65,20 @@ def test_breadth_first_search_agrees_with_matrix_powers(bits):
     assert found.unreachable == 20 - counts[-1]
 
 
-def test_layers_that_differ_are_looked_at_one_by_one():
-    pattern = patterns.per_layer([patterns.star(6), patterns.window(6)])
-    assert reach(pattern.layer(1)).layers == 5
-    with pytest.raises(PatternError, match="which is the same in every layer"):
-        reach(pattern)
+def test_layers_that_differ_are_followed_from_the_first_to_the_last():
+    down, up = from_picture("... #.. .#."), from_picture(".#. ..# ...")
+    found = reach(patterns.per_layer([down, up]))
+    # After the first layer 1 has heard 0 and 2 has heard 1; after the second 0 has heard 1, and 1 has heard 2 too.
+    assert (found.heard_after, found.layers, found.unreachable, found.own_layers) == ((2, 4), None, 2, 2)
+    assert found.neighbours_linked
+    assert found.mean_layers == 1.5
+    third = reach(patterns.per_layer([down, up, down, up]))
+    assert (third.heard_after, third.layers, third.unreachable) == ((2, 4, 5, 6), 4, 0)
+
+
+@pytest.mark.parametrize("length", [7, 300])
+def test_equal_layers_connect_what_one_layer_connects_at_that_depth(length):
+    window = patterns.window(length, 2)
+    one, four = reach(window), reach(patterns.per_layer([window] * 4))
+    assert four.heard_after == one.heard_after[:4]
+    assert four.own_layers == 4

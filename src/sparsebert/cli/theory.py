@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sparsebert.theory.audit import AuditedLemma
+    from sparsebert.theory.reach import Reach
 
 
 class Show(StrEnum):
@@ -230,12 +231,15 @@ def _reach(name: str, length: int | None) -> _View:
     pairs = max(1, found.length * (found.length - 1))
     for layer, count in enumerate(found.heard_after[:12], start=1):
         table.add_row(str(layer), f"{count / pairs:.2%}")
-    verdict = _verdict(found.layers, found.unreachable, found.mean_layers, found.neighbours_linked)
-    return _View("reach", {"pattern": name, **asdict(found)}, [heading, table, verdict])
+    return _View("reach", {"pattern": name, **asdict(found)}, [heading, table, _verdict(found)])
 
 
-def _verdict(layers: int | None, unreachable: int, mean: float, linked: bool) -> str:
-    path = "a path of neighbours runs through all tokens" if linked else "no path of neighbours runs through all tokens"
-    if layers is None:
-        return f"{unreachable:,} pairs are never connected, at any depth: such a model is no universal approximator."
-    return f"every token has heard every other after {layers} layers (mean {mean:.2f}); {path}."
+def _verdict(found: "Reach") -> str:
+    if found.layers is None and found.own_layers > 1:
+        return f"{found.unreachable:,} pairs are not connected within its {found.own_layers} layers."
+    if found.layers is None:
+        return (
+            f"{found.unreachable:,} pairs are never connected, at any depth: such a model is no universal approximator."
+        )
+    path = f"{'a' if found.neighbours_linked else 'no'} path of neighbours runs through all tokens"
+    return f"every token has heard every other after {found.layers} layers (mean {found.mean_layers:.2f}); {path}."
