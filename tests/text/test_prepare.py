@@ -198,6 +198,12 @@ def test_a_folder_and_a_twin_name_are_refused(tmp_path: Path, model_folder: str)
         ({"held_out": 1.5}, ConfigError, "is not a share"),
         ({"train_vocab": 3}, ConfigError, "too small"),
         ({"model": "scratch:tiny"}, ConfigError, "--train-vocab"),
+        (
+            {"model": "scratch:nope", "train_vocab": 400},
+            ModelError,
+            "expected scratch:tiny, scratch:mini or scratch:base",
+        ),
+        ({"model": "scratch:nope"}, ModelError, "expected scratch:tiny, scratch:mini or"),
         ({"model": "/nowhere/at/all"}, ModelError, "there is no model folder"),
     ],
 )

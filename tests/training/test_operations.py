@@ -3,6 +3,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sparsebert.model.sources import SCRATCH
+from sparsebert.text.vocabulary import SCRATCH_SIZES
 from sparsebert.training.operations import flops_per_token, product_speed
 from tests.training.cases import LENGTH, ROWS, WORDS, MadeUpBatches, small_pretraining
 
@@ -30,3 +31,7 @@ def test_this_machine_can_be_measured_and_keeps_its_number_of_threads() -> None:
     before = torch.get_num_threads()
     assert product_speed(1) > 1e8
     assert torch.get_num_threads() == before
+
+
+def test_every_size_from_scratch_is_known_by_its_name_to_those_who_prepare_text() -> None:
+    assert tuple(SCRATCH) == SCRATCH_SIZES

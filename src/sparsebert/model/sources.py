@@ -10,10 +10,11 @@ from transformers import BertConfig
 from sparsebert.errors import ModelError
 from sparsebert.files import sha256_of_file
 from sparsebert.model.folder_checks import check_folder
+from sparsebert.text.vocabulary import check_scratch
 
 logger = logging.getLogger(__name__)
 
-# BERT-tiny and BERT-mini of Turc et al. (2019), and the paper's BERT-base.
+# BERT-tiny and BERT-mini of Turc et al. (2019), and the paper's BERT-base; text.vocabulary knows their names.
 SCRATCH: dict[str, dict[str, Any]] = {
     "tiny": {"num_hidden_layers": 2, "hidden_size": 128, "num_attention_heads": 2, "intermediate_size": 512},
     "mini": {"num_hidden_layers": 4, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
@@ -73,9 +74,7 @@ def _download(hub_id: str) -> Path:
 
 def scratch_config(source: str, vocab_size: int | None) -> BertConfig:
     """The configuration of scratch:tiny, scratch:mini or scratch:base for a vocabulary."""
-    size = source.removeprefix("scratch:")
-    if size not in SCRATCH:
-        raise ModelError(f"there is no model {source!r}; expected scratch:tiny, scratch:mini or scratch:base")
+    check_scratch(source)
     if vocab_size is None:
         raise ModelError(f"{source} has no vocabulary of its own; pass vocab_size, the size of the corpus's vocabulary")
-    return BertConfig(vocab_size=vocab_size, **SCRATCH[size])
+    return BertConfig(vocab_size=vocab_size, **SCRATCH[source.removeprefix("scratch:")])

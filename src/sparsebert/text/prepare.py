@@ -35,6 +35,7 @@ from sparsebert.text.store import (
 )
 from sparsebert.text.vocabulary import (
     MIN_VOCABULARY,
+    check_scratch,
     load_tokenizer,
     read_tokenizer,
     special_ids,
@@ -138,6 +139,7 @@ def _own_tokenizer(model: str, train_vocab: int | None) -> Tokenizer | None:
             f"{model} has a vocabulary of its own and could not read a corpus with a trained one; "
             "leave train_vocab out, or prepare for scratch:tiny, scratch:mini or scratch:base"
         )
+    check_scratch(model)
     return None
 
 

