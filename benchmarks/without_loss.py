@@ -103,16 +103,20 @@ class Lab:
         return Pattern.load(folder / "pattern.safetensors")
 
     def with_weights(self, condition: Condition) -> Path:
-        """A run whose pattern was learned while the weights were trained, and which then goes on from these weights."""
-        steps = self.asked.search_steps if condition.steps < self.asked.long_steps else self.asked.long_search_steps
-        given = {**self.common, "model": "minilm", "seed": condition.seed, "learning_rate": 1e-4}
+        """A run whose pattern was learned while the weights were trained, and which then goes on from these weights.
+
+        The long one is led from its first step by the loss, and on the rows, of adapting.
+        """
+        is_long = condition.steps >= self.asked.long_steps
+        steps = self.asked.long_search_steps if is_long else self.asked.search_steps
         searched = self.out / f"search-with-weights-{100 * condition.sparsity:.0f}-{steps}-{condition.seed}"
-        search = {**given, "steps": steps, "weights": "trained", "sparsity": condition.sparsity}
-        SearchRun.read(search).make(searched, for_this_terminal(searched.name))
+        given = {**self.common, "seed": condition.seed}
+        led = {"embedding_weight": AdaptRun.EMBEDDING_WEIGHT, "full_rows": AdaptRun.FULL_ROWS} if is_long else {}
+        search = {**given, **led, "model": "minilm", "steps": steps, "weights": "trained"}
+        SearchRun.read({**search, "sparsity": condition.sparsity}).make(searched, for_this_terminal(searched.name))
         folder = self.folder(condition)
-        AdaptRun.read({**given, "model": str(searched), "steps": condition.steps}).make(
-            folder, for_this_terminal(folder.name)
-        )
+        run = AdaptRun.read({**given, "model": str(searched), "steps": condition.steps})
+        run.make(folder, for_this_terminal(folder.name))
         return folder
 
     def folder(self, condition: Condition) -> Path:
@@ -249,6 +253,10 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
                 axes.axhline(line[measure], color="grey", linewidth=0.8, label="dense")
         axes.set_xlabel("sparsity, %")
         axes.set_ylabel(words)
+        if measure == "distance":  # from those of adapted patterns to those of the worst it grows thirtyfold
+            axes.set_yscale("log")
+            axes.set_yticks((0.02, 0.05, 0.1, 0.2, 0.5), ("0.02", "0.05", "0.1", "0.2", "0.5"))
+            axes.minorticks_off()
     drawn.axes[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
     save_figure(drawn, path)
 
