@@ -88,7 +88,7 @@ def conditions() -> Iterator[tuple[Condition, tuple[str, ...]]]:
         yield condition, small
     for condition in (Condition("learned", keys=64), ninety):
         yield condition, every
-    for changes in ({"taught": True}, {"anchor": "token"}, {"anchor": "token", "taught": True, "from_dense": True}):
+    for changes in ({"taught": True}, {"anchor": "token"}, {"anchor": "token", **taught}):
         yield replace(ninety, **changes), (*pairs, "cola")
     yield Condition("window", sparsity=0.9), every
     for keys in (64, 32, 128):

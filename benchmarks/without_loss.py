@@ -110,18 +110,17 @@ class Lab:
         is_long = condition.steps >= self.asked.long_steps
         steps = self.asked.long_search_steps if is_long else self.asked.search_steps
         searched = self.out / f"search-with-weights-{100 * condition.sparsity:.0f}-{steps}-{condition.seed}"
-        given = {**self.common, "seed": condition.seed}
         led = {"embedding_weight": AdaptRun.EMBEDDING_WEIGHT, "full_rows": AdaptRun.FULL_ROWS} if is_long else {}
-        search = {**given, **led, "model": "minilm", "steps": steps, "weights": "trained"}
-        SearchRun.read({**search, "sparsity": condition.sparsity}).make(searched, for_this_terminal(searched.name))
-        folder = self.folder(condition)
-        run = AdaptRun.read({**given, "model": str(searched), "steps": condition.steps})
+        given = {**self.common, **led, "model": "minilm", "weights": "trained"}
+        given |= {"steps": steps, "seed": condition.seed, "sparsity": condition.sparsity}
+        SearchRun.read(given).make(searched, for_this_terminal(searched.name))
+        return self.adapted(condition, model=str(searched))
+
+    def adapted(self, condition: Condition, **given: Any) -> Path:
+        folder: Path = self.out / condition.key.replace(" ", "-")
+        run = AdaptRun.read({**self.common, "steps": condition.steps, "seed": condition.seed, **given})
         run.make(folder, for_this_terminal(folder.name))
         return folder
-
-    def folder(self, condition: Condition) -> Path:
-        adapted: Path = self.out / condition.key.replace(" ", "-")
-        return adapted
 
     def pattern(self, condition: Condition) -> Pattern | None:
         if condition.name == "dense":
@@ -138,10 +137,7 @@ class Lab:
         pattern = self.pattern(condition)
         if not condition.steps:
             return encoder_of("minilm", pattern)
-        folder = self.folder(condition)
-        given = {**self.common, "model": "minilm", "steps": condition.steps, "seed": condition.seed}
-        AdaptRun.read({**given, "pattern": pattern}).make(folder, for_this_terminal(folder.name))
-        return encoder_of(str(folder))
+        return encoder_of(str(self.adapted(condition, model="minilm", pattern=pattern)))
 
 
 def run(asked: argparse.Namespace) -> None:

@@ -30,7 +30,7 @@ class Reach:
     unreachable: int  # ordered pairs (listener, speaker) that no depth connects, or none of the pattern's own layers
     heard_after: tuple[int, ...]  # ordered pairs i != j connected after 1, 2, ... layers
     neighbours_linked: bool  # each token attends to the one before it, or each to the one after: a path through all
-    own_layers: int = 1  # of the pattern; 1: every layer of a model has the same
+    own_layers: int  # of the pattern; 1: every layer of a model has the same
 
 
 def attends(pattern: Pattern) -> csr_array:
