@@ -15,6 +15,7 @@ from sparsebert.errors import ConfigError, TrainingError
 from sparsebert.training.config import FitConfig
 from sparsebert.training.launch import Ranks
 from sparsebert.training.objective import Losses, Objective
+from sparsebert.training.row_gradients import RowGradients
 from sparsebert.training.schedules import rate_factor
 from sparsebert.training.signals import WATCHED, Received
 
@@ -48,11 +49,14 @@ class Updater:
             raise ConfigError("the objective has no parameters to train; at least one parameter group is needed")
         self.optimiser = torch.optim.AdamW(groups, betas=config.betas, eps=config.epsilon, fused=True)
         self.parameters: list[nn.Parameter] = [p for group in groups for p in group["params"]]
+        self.tables = RowGradients(objective)
 
     def step(self, step: int, received: Received) -> StepReport:
         """Compute step number `step`, counted from 0."""
         self.optimiser.zero_grad(set_to_none=True)
+        self.tables.begin()
         losses = [self._micro_batch(step, micro) for micro in self.ranks.share(self.config.micro_batches)]
+        self.tables.give()
         numbers, names = self._exchange(losses, received)
         loss, tokens, *means = numbers[: 2 + len(names)]
         terms, interrupts, *used = numbers[2 + len(names) :]
@@ -70,9 +74,10 @@ class Updater:
     def _micro_batch(self, step: int, micro: int) -> Losses:
         # Dropout is a function of the step and the part of its batch, on whichever rank that is computed.
         torch.manual_seed(draws.seed_for(self.config.seed, "training/dropout", step, micro))
-        with self._autocast():
-            losses: Losses = self.objective(step, micro)
-        (losses.total.float() / self.config.micro_batches).backward()  # type: ignore[no-untyped-call]
+        with self.tables.gathered():
+            with self._autocast():
+                losses: Losses = self.objective(step, micro)
+            (losses.total.float() / self.config.micro_batches).backward()  # type: ignore[no-untyped-call]
         return Losses(losses.total.detach(), losses.parts, losses.tokens)
 
     def _autocast(self) -> contextlib.AbstractContextManager[Any]:
