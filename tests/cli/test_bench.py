@@ -3,12 +3,16 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
 from typer.testing import CliRunner
 
+from sparsebert import patterns
 from sparsebert.attention.sparse_library import is_built
 from sparsebert.cli.bench import bench
+from sparsebert.embeddings.speed import _token_stream, measure_encoder
 from sparsebert.errors import SparseBertError
 from tests.model.sentence_cases import tiny_sentence_folder
 
@@ -49,6 +53,23 @@ def test_bench_encoder_measures_every_variant_and_recommends_one(tmp_path: Path)
         assert rows[0]["speedup"] == 1.0
         assert rows[3]["distance"] > 0
         assert "take fp32, dense" in made.stderr
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(not is_built(), reason="the C++ kernel was not built: no C++ compiler")
+def test_bench_encoder_reads_whole_lines_and_says_the_sparsity_at_each_length(tmp_path: Path) -> None:
+    folder, before = tiny_sentence_folder(tmp_path / "model"), torch.get_num_threads()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    whole = _token_stream(str(folder), None)[0]
+    tokenizer.enable_truncation(8)
+    tokenizer.enable_padding(length=8)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    assert np.array_equal(_token_stream(str(folder), None)[0], whole)
+    try:
+        timings = list(measure_encoder(str(folder), patterns=["star"], precisions=["fp32"], lengths=[8, 16], rounds=1))
+        found = {timing.length: timing.sparsity for timing in timings if timing.pattern == "star"}
+        assert found == {length: patterns.star(length).sparsity for length in (8, 16)}
     finally:
         torch.set_num_threads(before)
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from sparsebert.cli import app
 from sparsebert.errors import SparseBertError
+from sparsebert.runs import PretrainRun
 from sparsebert.text import prepare_corpus
 
 torch.set_num_threads(1)
@@ -108,3 +109,16 @@ def test_what_cannot_be_compared_is_refused(lab: Path) -> None:
         invoke("compare", lab / "a", "scratch:tiny", "--corpus", lab / "corpus")
     with pytest.raises(SparseBertError, match="not a finished corpus"):
         invoke("compare", lab / "a", lab / "a", "--corpus", lab / "nowhere")
+
+
+def test_models_of_other_shapes_cannot_be_compared_nor_teach(lab: Path) -> None:
+    other = lab / "other"
+    shape = {"num_hidden_layers": 1}
+    given = {"model": "scratch:tiny", "corpus": lab / "corpus", "steps": 1, "length": 24, "batch_size": 4}
+    PretrainRun.read({**given, "num_held_out": 1, "shape": shape}).make(other)
+    with pytest.raises(SparseBertError, match="has 1 layers, the model held against it 2"):
+        invoke("compare", other, lab / "a", "--corpus", lab / "corpus", "--rows", 4)
+    adapt = ("adapt", "--model", lab / "a", "--corpus", lab / "corpus", "--steps", 1, *SIZES)
+    with pytest.raises(SparseBertError, match=r"teacher .*other has 1 layers"):
+        invoke(*adapt, "--pattern", "star", "--teacher", other, "--out", lab / "e")
+    assert not (lab / "e").exists()

@@ -72,6 +72,12 @@ def test_long_texts_are_cut_where_the_model_ends_and_counted(folder: Path) -> No
         assert (made.num_cut, len(made.tokens[1].ids)) == (1, expected)
 
 
+def test_a_folder_that_names_no_limit_is_read_as_far_as_the_model_goes(tmp_path: Path) -> None:
+    source = tiny_sentence_folder(tmp_path / "endless", length=10**30)
+    assert Encoder(source).length == 64
+    assert Encoder(source, pattern="star").model.pattern == patterns.star(64, heads=2)
+
+
 def test_chunks_are_means_over_the_states_of_the_whole_text(folder: Path) -> None:
     (chunks,) = encode([TEXTS[5]], folder, chunks=7)
     words = TEXTS[5].split()

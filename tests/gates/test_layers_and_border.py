@@ -132,3 +132,9 @@ def test_a_short_line_is_priced_as_a_longer_one_and_counted_as_it_is() -> None:
     # Lines 0 to 7 have 8, 14, 12, 10, 8, 6, 4 and 2 entries; half of 8 positions is a price of 4.
     assert torch.equal(plain.alpha.grad[:, :7], priced.alpha.grad[:, :7])
     assert torch.allclose(priced.alpha.grad[:, 7], 2 * plain.alpha.grad[:, 7])
+
+
+def test_a_preset_learns_no_sides_where_no_border_is_asked_for() -> None:
+    gate = gates.Structured(length=8, heads=2, settings="distilled", border=False)
+    assert not gate.settings.learned_border
+    assert gate.alpha.shape[-1] == 15  # offsets from -7 to 7, and no side

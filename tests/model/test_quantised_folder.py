@@ -143,3 +143,26 @@ def test_code_is_not_run_and_the_family_and_the_head_say_what_is_built(tmp_path:
 def test_saving_takes_no_other_weights(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="state_dict"):
         quantize(tiny().eval()).save_pretrained(tmp_path, state_dict={})
+
+
+def test_a_folder_takes_weights_of_one_kind(saved: tuple[Path, torch.Tensor], tmp_path: Path) -> None:
+    folder, _ = saved
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(ModelError, match=f"holds {INT8_FILE}.*a folder of its own"):
+        tiny().save_pretrained(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    tiny().save_pretrained(tmp_path / "float32")
+    with pytest.raises(ModelError, match=r"holds model.safetensors.*a folder of its own"):
+        quantize(tiny()).save_pretrained(tmp_path / "float32")
+    assert not (tmp_path / "float32" / INT8_FILE).exists()
+
+
+@pytest.mark.parametrize("other", ["model.safetensors", "model.safetensors.index.json"])
+def test_a_folder_that_holds_both_kinds_is_refused(
+    saved: tuple[Path, torch.Tensor], tmp_path: Path, other: str
+) -> None:
+    folder, _ = saved
+    tiny().save_pretrained(tmp_path / "float32")
+    (folder / other).write_bytes((tmp_path / "float32" / "model.safetensors").read_bytes())
+    with pytest.raises(ModelError, match="a folder of its own"):
+        load_model(folder)

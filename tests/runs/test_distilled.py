@@ -102,6 +102,12 @@ def test_weights_may_be_trained_beside_the_gate(docs_corpus: Path, dense: Path, 
     assert Pattern.load(tmp_path / "pattern.safetensors").layers == 1
 
 
+def test_a_distilled_model_keeps_the_dropout_that_it_came_with(docs_corpus: Path, dense: Path, found: Path) -> None:
+    before, after = (json.loads((run / "model" / "config.json").read_text()) for run in (dense, found))
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        assert after[name] == before[name] > 0
+
+
 def test_adapt_goes_on_from_the_weights_of_a_search_with_the_same_teacher(
     docs_corpus: Path, dense: Path, tmp_path: Path
 ) -> None:

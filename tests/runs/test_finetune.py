@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,16 @@ import numpy as np
 import pytest
 import torch
 
-from sparsebert import patterns
+from sparsebert import load_model, patterns
 from sparsebert.errors import ConfigError, TaskError
-from sparsebert.files import read_json, sha256_of_file
+from sparsebert.files import read_json, sha256_of_file, write_json
+from sparsebert.model.saving import save_model
 from sparsebert.progress import Watcher
 from sparsebert.runs import FinetuneRun
 from sparsebert.tasks.config import FinetuneConfig
 from sparsebert.tasks.objective import main_score
 from sparsebert.tasks.table import TASKS, find_task
+from sparsebert.text import load_tokenizer
 
 
 def _run(task: str, data: Path, **changes: Any) -> FinetuneRun:
@@ -109,6 +113,35 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"Anna", b"Nina"))
     with pytest.raises(ConfigError, match="data_sha256"):
         _run("rte", data, num_epochs=1).make(tmp_path / "run")
+
+
+def test_changed_weights_are_noticed_unless_a_run_is_older_than_that(tmp_path: Path, builtin_data: Path) -> None:
+    first = _run("rte", builtin_data, num_epochs=1)
+    first.make(tmp_path / "first")
+    tuned = replace(first, model=str(tmp_path / "first" / "model"))
+    tuned.make(tmp_path / "tuned")
+    replace(first, seed=1).make(tmp_path / "other")
+    shutil.rmtree(tmp_path / "first")
+    (tmp_path / "other").rename(tmp_path / "first")
+    with pytest.raises(ConfigError, match="weights_sha256"):
+        tuned.make(tmp_path / "tuned")
+    about = tmp_path / "tuned" / "run.json"
+    older = read_json(about)
+    del older["settings"]["weights_sha256"]
+    write_json(about, older)
+    assert tuned.make(tmp_path / "tuned").was_finished
+
+
+def test_a_teacher_of_another_shape_is_refused(tmp_path: Path, builtin_data: Path) -> None:
+    run, model = _run("rte", builtin_data, num_epochs=1), str(tmp_path / "teacher" / "model")
+    run.make(tmp_path / "teacher")
+    words = load_tokenizer(model)
+    smaller = load_model("scratch:tiny", vocab_size=words.get_vocab_size(), num_hidden_layers=1)
+    save_model(smaller, tmp_path / "smaller", words)
+    taught = replace(run, model=str(tmp_path / "smaller"), teacher=str(tmp_path / "teacher"))
+    with pytest.raises(ConfigError, match=r"teacher .* has 2 layers, the model held against it 1"):
+        taught.make(tmp_path / "taught")
+    assert not (tmp_path / "taught").exists()
 
 
 def test_settings_out_of_range_are_refused(tmp_path: Path, builtin_data: Path) -> None:

@@ -140,6 +140,8 @@ def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: li
     if "sparsities" in given:
         given["sparsities"] = cls.known()["sparsities"].read(str(given["sparsities"]))
     run = cls.read(given | options.read_settings(pairs, cls.known(), flags))
+    if isinstance(run, SearchRun):
+        _check_moved(run, pairs or [])
     if isinstance(run, TaskSearchRun):
         run = replace(run, command=options.command_line("search", run.resolved(), flags))
     found = options.make(run, out, "search")
@@ -148,6 +150,17 @@ def _learn(context: typer.Context, out: Path, on_task: dict[str, Any], pairs: li
         if (out / "comparison.json").is_file():
             typer.echo(options.comparison_table(out))
         typer.echo(options.page_line(write_search_page(out)))
+
+
+def _check_moved(run: Any, pairs: list[str]) -> None:
+    """Refuse settings of weights that stay as they are; a gate without a rate of its own has the weights'."""
+    from sparsebert.gates import preset
+
+    has_own_rate = preset(run.gate_preset, **run.gate).rate is not None
+    for name in ("learning_rate", "weight_decay"):
+        given = any(pair.partition("=")[0].strip() == name for pair in pairs)
+        if given and run.is_distilled and run.weights != "trained" and (has_own_rate or name == "weight_decay"):
+            raise ConfigError(f"{name} is given, but the weights stay frozen; add --weights trained, or leave it out")
 
 
 def _words(out: Path, fields: Mapping[str, Any]) -> str:

@@ -66,7 +66,9 @@ class Encoder:
         self.prompt = default_prompt(folder)
         self.tokenizer = _tokenizer(folder)
         self.model = load_model(source, "none").eval().requires_grad_(False)
-        said = max_length_of(folder) or longest_input(self.model)
+        # Some tokenizers say a number beyond any model in place of no limit.
+        takes = longest_input(self.model)
+        said = min(max_length_of(folder) or takes, takes)
         if pattern is not None:
             heads = int(self.model.config.num_attention_heads)
             found = pattern if isinstance(pattern, Pattern) else find(pattern, length or said, heads)

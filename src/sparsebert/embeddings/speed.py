@@ -25,12 +25,13 @@ from sparsebert.model import extend_positions, load_model, unsparsify
 from sparsebert.model.head_pooling import pooled
 from sparsebert.model.heads import give_pattern, pattern_of
 from sparsebert.model.lengths import longest_input
+from sparsebert.model.long_inputs import reaching
 from sparsebert.model.pooling import Pooling, pooling_of
 from sparsebert.model.positions import positions_of
 from sparsebert.model.precision import PRECISIONS, check_precision, in_precision
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern, find, window_border
-from sparsebert.text import TokenStore, source_of
+from sparsebert.text import TokenStore, load_tokenizer, source_of
 from sparsebert.text.builtin import python_docs
 from sparsebert.training.starting_points import require_own_vocabulary
 
@@ -135,7 +136,8 @@ def _token_stream(source: str, corpus: Path | None) -> tuple[Int[np.ndarray, " t
         return np.asarray(store.shard(0).shard.ids, dtype=np.int64), store.special.cls, store.special.sep
     tokenizer: Any = AutoTokenizer.from_pretrained(str(model_folder(source_of(source))), local_files_only=True)
     lines = [line for line in python_docs().decode().split("\n") if line]
-    read = tokenizer.backend_tokenizer.encode_batch_fast(lines, add_special_tokens=False)
+    # As saved it may cut texts, and fill them up with tokens that are none.
+    read = load_tokenizer(source).encode_batch_fast(lines, add_special_tokens=False)
     first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
     if first is None or last is None:
         raise ConfigError(f"the tokenizer of {source} has no tokens around a text; measure on a prepared corpus")
@@ -178,7 +180,7 @@ def _measured(
         yield EncoderTiming(
             length=rows.shape[1],
             pattern=one.pattern,
-            sparsity=0.0 if pattern is None else pattern.sparsity,
+            sparsity=0.0 if pattern is None else reaching(pattern, rows.shape[1]).crop(rows.shape[1]).sparsity,
             precision=one.precision,
             tokens_per_second=rows.shape[1] / median(spent),
             speedup=median(times[0]) / median(spent),

@@ -81,7 +81,7 @@ PRESETS: dict[str, Settings] = {
 _OF_ENTRIES = {"pooled", "symmetric", "entry_share"}
 _OF_LINES = {"border", "path", "explore", "learned_border", "least_price", "directed"}
 _OF_SAMPLES = {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "freezing"}
-_UNUSED_BY = {"structured": _OF_ENTRIES, "unstructured": _OF_LINES, "soft": _OF_LINES | _OF_SAMPLES}
+_UNUSED_BY = {"structured": _OF_ENTRIES, "unstructured": _OF_LINES, "soft": _OF_LINES | _OF_SAMPLES | {"temperature"}}
 
 
 def refuse_unused(kind: str, changes: Mapping[str, Any]) -> None:
@@ -102,4 +102,6 @@ def preset(name: str, **changes: Any) -> Settings:
             changes["temperature"] = Schedule.from_json(changes["temperature"])
         except ValueError as error:
             raise GateError(known["temperature"].fault(changes["temperature"])) from error
+    if changes.get("border") is False:  # a preset's sides are no one's wish where there is no border
+        changes.setdefault("learned_border", False)
     return replace(PRESETS[name], **changes)

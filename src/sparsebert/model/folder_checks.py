@@ -19,6 +19,7 @@ from sparsebert.model.config import AUTO_MAP, ON_DISK, PATTERN_FILE, unmarked
 
 logger = logging.getLogger(__name__)
 
+_INDEX = "model.safetensors.index.json"
 INT8_FILE = "int8.safetensors"  # the weights of a model that was quantised
 _ATTENTION_NAMES = (None, "eager", "sdpa", "sparsebert")
 _MAX_HEADER_BYTES = 100 * 2**20
@@ -122,9 +123,20 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def refuse_other_weights(folder: Path, *, beside: str) -> None:
+    """Refuse a folder that holds other weights than those of the file `beside`: which of them count is not to guess."""
+    others = (INT8_FILE,) if beside != INT8_FILE else ("model.safetensors", _INDEX)
+    for name in others:
+        if (folder / name).is_file():
+            raise ModelError(
+                f"{folder} holds {name}, and {beside} is no other form of it; give each model a folder of its own"
+            )
+
+
 def _weight_files(folder: Path) -> Iterator[str]:
-    index = folder / "model.safetensors.index.json"
+    index = folder / _INDEX
     if (folder / "model.safetensors").is_file():
+        refuse_other_weights(folder, beside="model.safetensors")
         yield "model.safetensors"
         return
     if (folder / INT8_FILE).is_file():

@@ -105,6 +105,12 @@ def _checked(changes: dict[str, Any], config_class: Any) -> dict[str, Any]:
     return {**({} if dropout is None else dict.fromkeys(_DROPOUTS & known, dropout)), **changes}
 
 
+def dropouts(source: str) -> dict[str, float]:
+    """What a folder's configuration drops in training, by the names that its family has for that."""
+    config = read_config(source)
+    return {name: getattr(config, name) for name in sorted(_DROPOUTS & setting_names(type(config)))}
+
+
 def _from_scratch(head: Head, source: str, vocab_size: int | None, given: dict[str, Any]) -> Any:
     changes = _checked(given, SparseBertConfig)
     config = scratch_config(source, vocab_size)

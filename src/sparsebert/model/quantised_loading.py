@@ -15,7 +15,7 @@ from torch import Tensor
 from sparsebert.errors import ModelError
 from sparsebert.files import open_sealed_tensors, read_bytes
 from sparsebert.layers import Int8Linear, require_kernel
-from sparsebert.model.folder_checks import INT8_FILE, check_config, check_loaded
+from sparsebert.model.folder_checks import INT8_FILE, check_config, check_loaded, refuse_other_weights
 from sparsebert.model.quantisation import empty_layers, put_layers
 from sparsebert.model.quantised_saving import FORMAT, KIND
 from sparsebert.model.saved_pattern import read_pattern
@@ -28,6 +28,7 @@ def is_quantised_folder(folder: str | Path) -> bool:
 def load_quantised(folder: Path, build: Callable[[], Any]) -> Any:
     """The int8 model of a folder. build: makes a model of its family with the head that was asked for."""
     require_kernel()
+    refuse_other_weights(folder, beside=INT8_FILE)
     check_config(folder)
     tensors, about = open_sealed_tensors(read_bytes(folder / INT8_FILE), folder / INT8_FILE)
     if about.get("kind") != KIND or about.get("format") != FORMAT:

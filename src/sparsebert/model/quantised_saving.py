@@ -8,7 +8,7 @@ from typing import Any
 
 from sparsebert.errors import ModelError
 from sparsebert.files import seal_tensors, write_atomic
-from sparsebert.model.folder_checks import INT8_FILE
+from sparsebert.model.folder_checks import INT8_FILE, refuse_other_weights
 
 KIND, FORMAT = "int8 model", 1
 
@@ -23,6 +23,7 @@ class SaveQuantised:
         model, folder = self.model, Path(folder)
         if kwargs:
             raise ModelError(f"an int8 model is saved as it is; leave out {', '.join(sorted(kwargs))}")
+        refuse_other_weights(folder, beside=INT8_FILE)
         tensors = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
         about = {"kind": KIND, "format": FORMAT, "class": type(model).__name__}
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from transformers.utils.output_capturing import _CAN_RECORD_REGISTRY
 
 from sparsebert.errors import ModelError
 from sparsebert.model.config import SparseConfig
-from sparsebert.model.folder_checks import check_folder, check_loaded, check_size
+from sparsebert.model.folder_checks import check_folder, check_loaded, check_size, refuse_other_weights
 from sparsebert.model.head_pooling import install_head_pooling
 from sparsebert.model.plan import (
     IMPLEMENTATION,
@@ -103,6 +103,7 @@ class Sparse:
         return (model, info) if wants_info else model
 
     def save_pretrained(self, folder: str | Path, **kwargs: Any) -> None:
+        refuse_other_weights(Path(folder), beside="model.safetensors")
         plan = _read_plan(self)
         if plan.replaced is None or plan.pattern is not None:
             super().save_pretrained(folder, **kwargs)  # type: ignore[misc]

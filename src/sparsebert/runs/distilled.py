@@ -9,12 +9,14 @@ from sparsebert.batches.plain import FULL
 from sparsebert.errors import ConfigError
 from sparsebert.files import read_json
 from sparsebert.model import extend_positions, load_model, unsparsify
+from sparsebert.model.loading import dropouts
 from sparsebert.model.pooling import Pooling, pooling_of
 from sparsebert.model.positions import positions_of
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import NotNegative, Share
 from sparsebert.text import TokenStore, source_of
 from sparsebert.training.distillation import DistillationObjective
+from sparsebert.training.fidelity import require_same_shape
 from sparsebert.training.starting_points import require_own_vocabulary
 from sparsebert.training.teacher import Teacher
 from sparsebert.training.text_objective import BatchParts, BatchSource
@@ -38,7 +40,9 @@ class DistilledRun(TextRun):
             raise ConfigError(f"{self.model} has no weights to learn from; train it with MLM, or name a trained model")
         student = self.student(store)
         taught = teacher_of(self.model) if self.teacher is None else self.teacher
+        require_own_vocabulary(taught, store)
         teacher = unsparsify(load_model(source_of(taught), "none"))
+        require_same_shape(student, teacher, f"teacher {taught}")
         held_out_seed = self.seed if self.held_out_seed is None else self.held_out_seed
         return DistillationObjective(
             student,
@@ -49,6 +53,8 @@ class DistilledRun(TextRun):
             pooling=self.pooling or pooling_of(source_of(self.model)),
             trains_weights=trains_weights,
             embedding_weight=self.EMBEDDING_WEIGHT if self.embedding_weight is None else self.embedding_weight,
+            # Whoever trains the model on is to find the dropout that it came with.
+            saved_as=dropouts(source_of(self.model)) if self.dropout is None else None,
             num_held_out=self.num_held_out,
             # The loss is the same whether a gate is learned beside the weights or not, and so is their rate.
             learning_rate=TextRun.RATE if self.learning_rate is None else self.learning_rate,

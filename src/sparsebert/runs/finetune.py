@@ -25,6 +25,8 @@ from sparsebert.tasks.task_pattern import pattern_for
 from sparsebert.tasks.teacher import TaskTeacher
 from sparsebert.text import source_of, vocabulary_hash
 from sparsebert.training import FitConfig, Objective
+from sparsebert.training.fidelity import require_same_shape
+from sparsebert.training.fingerprint import fingerprint
 from sparsebert.training.starting_points import longest_row, shape_of
 
 # Two ways to say one thing: the second would silently win.
@@ -73,6 +75,7 @@ class TaskRun(FinetuneConfig, RunSettings):
             give_pattern(model, fitted)
         length, stride = int(self.length or 0), int(self.stride or 0)
         items = make_items(task, train, tokenizer, length, stride)
+        teacher = self.task_teacher(task, tokenizer, items.each, model)
         tuned = TaskObjective(
             model,
             task,
@@ -83,7 +86,7 @@ class TaskRun(FinetuneConfig, RunSettings):
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             seed=self.seed,
-            teacher=self.task_teacher(task, tokenizer, items.each),
+            teacher=teacher,
         )
         config = self.fit_config(tuned.steps_per_epoch)
         objective = self.objective(tuned, config.num_steps)
@@ -95,11 +98,13 @@ class TaskRun(FinetuneConfig, RunSettings):
             "pattern": None if fitted is None else fitted.digest,
             "rows": len(train),
             "dev_rows": {section or "dev": len(rows) for section, rows in dev.items()},
+            "weights_sha256": fingerprint(model),
+            "teacher_sha256": None if teacher is None else fingerprint(teacher.model),
         }
         return Prepared(objective, config, settings)
 
-    def task_teacher(self, task: Task, tokenizer: Tokenizer, each: int) -> TaskTeacher | None:
-        """The dense model of the task that is asked for."""
+    def task_teacher(self, task: Task, tokenizer: Tokenizer, each: int, student: Any) -> TaskTeacher | None:
+        """The dense model of the task that is asked for, if it makes states like the student's."""
         if self.teacher is None:
             return None
         settings = open_settings(self.teacher)
@@ -111,6 +116,7 @@ class TaskRun(FinetuneConfig, RunSettings):
         model = load_task_model(str(model_folder_of(self.teacher)), task, tokenizer, self.seed)
         if pattern_of(model) is not None:
             raise ConfigError(f"teacher {self.teacher} is sparse; expected a dense model fine-tuned on {task.name}")
+        require_same_shape(student, model, f"teacher {self.teacher}")
         return TaskTeacher(unsparsify(model), task.kind, each)
 
     def fitting(self, heads: int) -> dict[str, Any]:

@@ -19,7 +19,14 @@ from sparsebert.model.pooling import Pooling
 from sparsebert.model.positions import positions_of
 from sparsebert.patterns import Pattern
 from sparsebert.text import TokenStore
-from sparsebert.training.fidelity import FidelitySums, States, embedding_distances, encoder_states, hidden_errors
+from sparsebert.training.fidelity import (
+    FidelitySums,
+    States,
+    embedding_distances,
+    encoder_states,
+    hidden_errors,
+    require_same_shape,
+)
 
 _ROWS_A_BATCH = 16
 _EDGES = (32, 64, 128, 256, 512, 1024, 2048, 4096)  # tokens: lengths are told apart by doublings
@@ -130,6 +137,7 @@ def compare_batches(
     dense: Any, sparse: Any, batches: Iterable[TextBatch], pooling: Pooling = "mean"
 ) -> ModelComparison:
     """The same over given batches."""
+    require_same_shape(sparse, dense, "the dense model")
     made = Comparer(pooling)
     modes = [(model, model.training) for model in (dense, sparse)]
     try:
@@ -138,7 +146,7 @@ def compare_batches(
         for batch in batches:
             (theirs, wanted), (ours, answers) = _run(dense, batch), _run(sparse, batch)
             made.add(ours, theirs, batch.lengths)
-            if wanted is not None and answers is not None:
+            if wanted is not None and answers is not None and wanted.shape[-1] > 1:  # one score names no class
                 made.agreed.append(float((wanted.argmax(-1) == answers.argmax(-1)).double().mean()))
     finally:
         for model, was_training in modes:

@@ -5,6 +5,7 @@ user of the encoder would notice: the relative error of the hidden states of eve
 two embeddings of a text.
 """
 
+from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ class DistillationObjective(TextObjective[TextBatch]):
     """A student learns to make the states that its teacher makes.
 
     trains_weights: False where only a gate beside them learns. embedding_weight: of the distance between embeddings
-    beside the error of the states. The other settings are those of every objective on text.
+    beside the error of the states. saved_as: settings of the configuration that are another while the student learns.
+    The other settings are those of every objective on text.
     """
 
     def __init__(
@@ -40,10 +42,12 @@ class DistillationObjective(TextObjective[TextBatch]):
         pooling: Pooling = "mean",
         trains_weights: bool = True,
         embedding_weight: float = 1.0,
+        saved_as: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(model.requires_grad_(trains_weights), batches, held_out, **settings)
         self.teacher, self.pooling, self.embedding_weight = teacher, pooling, embedding_weight
+        self.saved_as = dict(saved_as or {})
 
     def on(self, batches: BatchParts[TextBatch]) -> "DistillationObjective":
         """The same student and teacher on other training rows."""
@@ -81,5 +85,6 @@ class DistillationObjective(TextObjective[TextBatch]):
         """Save the model, its pattern, its tokenizer and what it kept; the score is the held-out embedding distance."""
         comparison = self._compared().result(pattern_of(self.model))
         write_json(folder / "comparison.json", comparison.as_json())
+        self.model.config.update(self.saved_as)
         save_trained(self.model, folder, self.tokenizer, more=lambda part: write_card(part, comparison, self.model))
         return {"task": "distillation", "metric": "embedding_distance", "sparsity": comparison.sparsity}

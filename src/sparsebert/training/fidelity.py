@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
+from sparsebert.errors import ConfigError
 from sparsebert.model.head_pooling import Pooling, pooled
 
 
@@ -28,6 +29,17 @@ def encoder_states(model: Any, inputs: dict[str, Tensor]) -> States:
     """All hidden states of a model's encoder."""
     layers = model.base_model(**inputs, output_hidden_states=True)["hidden_states"]
     return States(layers, inputs["attention_mask"].float())
+
+
+def require_same_shape(student: Any, teacher: Any, name: str) -> None:
+    """Refuse a teacher whose states cannot be held against the student's; name: what messages call the teacher."""
+    for setting, words in (("num_hidden_layers", "layers"), ("hidden_size", "numbers a token")):
+        ours, theirs = getattr(student.config, setting, None), getattr(teacher.config, setting, None)
+        if ours != theirs:
+            raise ConfigError(
+                f"{name} has {theirs} {words}, the model held against it {ours}; their states are compared layer by "
+                "layer, so choose models of one shape"
+            )
 
 
 def hidden_errors(student: States, teacher: States) -> Float[Tensor, "layers rows"]:

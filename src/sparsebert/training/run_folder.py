@@ -20,6 +20,8 @@ from sparsebert.training.config import FREE_FIELDS, FitConfig
 logger = logging.getLogger(__name__)
 
 _MOST_THREADS = 4096
+# Of kinds of runs that once did not write these down: such a run goes on.
+_LATER = frozenset({"weights_sha256", "teacher_sha256"})
 
 Write = Callable[[Mapping[str, Any]], None]  # takes a line of metrics
 
@@ -153,6 +155,8 @@ def _refuse_changes(path: Path, found: Mapping[str, Any], now: Mapping[str, Any]
         before, after = (dict(_flat(json.loads(canonical_json(source.get(part, {}))))) for source in (found, now))
         parts += [(name, before.get(name), after.get(name)) for name in sorted(before.keys() | after.keys())]
     for name, before_value, after_value in sorted(parts, key=lambda one: _is_hash(one[2])):
+        if name in _LATER and before_value is None:
+            continue
         if name in FREE_FIELDS or name.startswith("where.") or _is_same_folder(before_value, after_value):
             continue
         if before_value != after_value:

@@ -13,6 +13,9 @@ from sparsebert import patterns
 from sparsebert.importance.categories import tabulate
 from sparsebert.importance.saved import load_importance
 from sparsebert.report.rendering.document import policy
+from sparsebert.report.rendering.figures.shapes import Chart, Point
+from sparsebert.report.run_pages.path import path_section
+from sparsebert.report.run_pages.sections import Section
 from sparsebert.report.run_pages.writing import (
     write_adapt_page,
     write_comparison_page,
@@ -87,6 +90,23 @@ def test_a_search_page_shows_layers_and_heads_and_what_they_cost(tmp_path: Path)
     text = page.read_text()
     for figure in (len(pattern.entries(2, 1)) / LENGTH, 0.0456, 0.9655, 1 - 0.007):
         assert f'data-value="{figure:.6g}"' in text
+
+
+def test_a_step_whose_figures_were_not_finite_is_left_out_of_the_path(tmp_path: Path) -> None:
+    write_search(tmp_path)
+    whole = path_section(tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    lines[0]["hidden_error"] = None
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    before, after = (_points(section, "error of hidden states") for section in (whole, path_section(tmp_path)))
+    assert after == before[1:]
+    write_search_page(tmp_path)
+
+
+def _points(section: Section, name: str) -> tuple[Point, ...]:
+    (chart,) = section.parts
+    assert isinstance(chart, Chart)
+    return next(panel.series[0].points for panel in chart.panels if panel.series[0].name == name)
 
 
 def test_a_search_without_a_teacher_tells_its_score_instead(tmp_path: Path) -> None:

@@ -35,4 +35,4 @@ def path_section(run: Path) -> Section:
 
 def _points(lines: Sequence[dict[str, Any]], key: str) -> tuple[Point, ...]:
     every = -(-len(lines) // _MOST_POINTS)
-    return tuple(Point(line["step"], line[key]) for line in lines[::every] if key in line)
+    return tuple(Point(line["step"], line[key]) for line in lines[::every] if line.get(key) is not None)
