@@ -1,5 +1,6 @@
 """`sparsebert theory`: the universality theorem audited, measured, and seen on patterns."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ import typer
 
 from sparsebert.cli import options
 from sparsebert.errors import ConfigError
+from sparsebert.progress import duration, for_this_terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,14 +107,19 @@ class _View:
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Callable[[float], object]]:
-    """Told the share that is done, it shows that on a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
+def _shown(title: str) -> Iterator[Callable[[float], object]]:
+    """Told the share that is done, it shows that."""
+    watcher, started = for_this_terminal(title, "percent"), time.perf_counter()
 
-    with Progress(console=Console(stderr=True), disable=not Console(stderr=True).is_terminal, transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+    def told(share: float) -> None:
+        spent = time.perf_counter() - started
+        watcher.step(int(100 * share), f"{duration(spent)} so far", spent / max(share, 1e-9) * (1 - share))
+
+    watcher.start(0, 100)
+    try:
+        yield told
+    finally:
+        watcher.stop()
 
 
 def _table(title: str, *columns: str) -> "Table":
@@ -129,7 +136,7 @@ def _audit(tokens: int, width: int, resolution: int, seed: int) -> _View:
     from sparsebert.theory.audit import audit
     from sparsebert.theory.grid import Grid
 
-    with _bar(f"audit, n = {tokens}, d = {width}") as told:
+    with _shown(f"audit, n = {tokens}, d = {width}") as told:
         findings = audit(tokens, width, resolution, seed=seed, told=told)
     grid = Grid(tokens, width, resolution)
 
@@ -178,7 +185,7 @@ def _approximation() -> _View:
     from sparsebert.theory.study import approximation_study
 
     torch.set_num_threads(1)  # thousands of tiny layers: more threads only wait for each other
-    with _bar("approximation") as told:
+    with _shown("approximation") as told:
         study = approximation_study(told)
     delta = _table("d_p(f, g), hardmax", "f", "d", "rows", "p", "1/delta", "error", "bound", "slope", "last slope")
     for part in study["delta"]:

@@ -14,10 +14,9 @@ from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import name_of, names_in
 from sparsebert.studies.jobs import StudyPaths
 from sparsebert.studies.record_store import record_file, restore
-from sparsebert.studies.runs import RESULT, Run
+from sparsebert.studies.runs import RESULT, STUDY, Run
 
 VERSION = 1
-_STUDY = "study.json"
 _HELD = ("scale", "protocol", "model", "model_sha256", "corpus_sha256", "sts_sha256", "threads")
 _HEAVY = ("model", "checkpoints", "data", ".lock", RESULT)
 
@@ -30,7 +29,7 @@ def claimed(out: Path) -> AbstractContextManager[object]:
 def names_with_earlier(name: str, out: Path) -> list[str]:
     """The studies asked for, and those that the folder holds already: one folder may hold several."""
     asked = names_in(name)
-    path = out / _STUDY
+    path = out / STUDY
     if not path.is_file():
         return asked
     found = read_json(path)
@@ -56,7 +55,7 @@ def write_study(out: Path, description: dict[str, Any]) -> None:
 
     Sizes may change: more seeds or tasks are more runs, and other steps are other runs beside those that are there.
     """
-    path = out / _STUDY
+    path = out / STUDY
     if path.is_file():
         _refuse_another(read_json(path), description, path)
     write_json(path, description)

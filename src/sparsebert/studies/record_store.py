@@ -16,7 +16,7 @@ from sparsebert.errors import FileError
 from sparsebert.files import canonical_json, read_json, synced_together, unsynced, write_atomic, write_json
 from sparsebert.studies.journal import ByteRange, Journal
 from sparsebert.studies.record_format import files_of, record_of, require_record
-from sparsebert.studies.runs import RESULT, Run
+from sparsebert.studies.runs import RESULT, STUDY, Run
 
 _STUDY = "study"
 
@@ -171,5 +171,5 @@ def unpacked(path: Path) -> Iterator[Path]:
         with unsynced():
             for run_id in records.ids():
                 restore(path, run_id, Path(place) / "runs" / run_id)
-            write_json(Path(place) / "study.json", study)
+            write_json(Path(place) / STUDY, study)
         yield Path(place)

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from sparsebert.errors import FileError
 from sparsebert.files import read_json
 from sparsebert.settings import declared, fits, refuse_unknown
-from sparsebert.studies.runs import RESULT, Condition, Stage
+from sparsebert.studies.runs import RESULT, STUDY, Condition, Stage
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,9 @@ class Study:
 
 def load_study(folder: Path, records: Path | None = None) -> Study:
     """Read study.json and every finished run; a run that is not finished stays, without a result."""
-    path = Path(folder) / "study.json"
+    path = Path(folder) / STUDY
     if not path.is_file():
-        raise FileError(f"{folder} holds no study.json; expected a folder written by `sparsebert study`")
+        raise FileError(f"{folder} holds no {STUDY}; expected a folder written by `sparsebert study`")
     about = read_json(path)
     if not isinstance(about, dict) or not isinstance(about.get("runs"), list):
         raise FileError(f"{path} is not a study: expected an object with a list of runs")

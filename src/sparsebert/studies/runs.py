@@ -14,6 +14,7 @@ Stage = Literal["base", "importance", "search", "prune", "adapt", "finetune"]
 RECIPES: dict[Stage, int] = {"base": 1, "importance": 1, "search": 1, "prune": 1, "adapt": 1, "finetune": 1}
 
 RESULT = "result.json"  # of a run folder; written last
+STUDY = "study.json"  # which runs there are
 _ID_DIGITS = 20  # 80 bits of the address name the folder
 
 KINDS = {"unstructured": "DAM_u", "structured": "DAM_s"}  # of learned patterns, and what the paper calls them

@@ -27,7 +27,7 @@ from sparsebert.studies.graph import Graph
 from sparsebert.studies.grids import Phase, make_graph, name_of, names_in, phase_of, tasks_of
 from sparsebert.studies.jobs import StudyPaths
 from sparsebert.studies.record_store import write_record
-from sparsebert.studies.runs import RESULT, Run
+from sparsebert.studies.runs import RESULT, STUDY, Run
 from sparsebert.studies.scales import Protocol, Scale, find_scale
 from sparsebert.studies.scheduler import Engine, Scheduler
 from sparsebert.studies.sources import find_sources
@@ -66,9 +66,9 @@ class StudyConfig:
             )
         if self.finished is not None and self.finished != self.record and not self.finished.exists():
             raise ConfigError(f"there are no records {self.finished} to take finished runs from; check the name")
-        if self.finished is not None and self.finished.is_dir() and not (self.finished / "study.json").is_file():
+        if self.finished is not None and self.finished.is_dir() and not (self.finished / STUDY).is_file():
             raise ConfigError(
-                f"{self.finished} holds no study.json, so no finished runs are in it; name a study folder, or the "
+                f"{self.finished} holds no {STUDY}, so no finished runs are in it; name a study folder, or the "
                 "file that --record wrote"
             )
         names_in(self.name)
