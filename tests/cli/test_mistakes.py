@@ -61,6 +61,7 @@ MISTAKES = {
     f"{TARGET} --objective distill --set learning_rate=1e-4": "learning_rate is given, but the weights stay frozen",
     f"{TARGET} --objective distill --set weight_decay=0.1": "weight_decay is given, but the weights stay frozen",
     f"{TARGET} --objective distill --set assured=0.5": "in which heads compete freely",
+    f"{SEARCH} --penalty 0.1 --set assured=0.5": "assured is 0.5 with a penalty",
     f"{IMPORTANCE} --set temperature=0.5": "temperature is given, which a gate of kind soft does not use",
     f"{IMPORTANCE} --set sparsity=0.5": "no setting 'sparsity'",
     f"{IMPORTANCE} --method attention --set rate=0.5": "attention maps need no gate",

@@ -1,5 +1,6 @@
 """Embeddings are what the model's folder says, whatever texts stand beside them."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from sparsebert import encode, load_model, patterns
+from sparsebert import encode, load_model, patterns, sparsify
 from sparsebert.embeddings import Encoder
 from sparsebert.embeddings.batching import batches_by_length
 from sparsebert.embeddings.encoding import encode_texts
@@ -76,6 +77,13 @@ def test_a_folder_that_names_no_limit_is_read_as_far_as_the_model_goes(tmp_path:
     source = tiny_sentence_folder(tmp_path / "endless", length=10**30)
     assert Encoder(source).length == 64
     assert Encoder(source, pattern="star").model.pattern == patterns.star(64, heads=2)
+
+
+def test_a_pattern_in_place_of_an_own_one_does_not_cut_texts_where_that_ended(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "sparse")
+    sparsify(load_model(folder), EXPLICIT).save_pretrained(tmp_path / "sparse")
+    assert Encoder(tmp_path / "sparse").length == 16
+    assert Encoder(tmp_path / "sparse", pattern="star").length == 40
 
 
 def test_chunks_are_means_over_the_states_of_the_whole_text(folder: Path) -> None:

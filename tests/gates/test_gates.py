@@ -84,6 +84,17 @@ def test_pooled_entries_share_what_their_distance_and_positions_learn() -> None:
     assert float(logits[0, 0].detach()) == pytest.approx(1.0)
 
 
+def test_pooled_entries_with_a_direction_share_an_offset_a_query_and_a_key() -> None:
+    gate = gates.Unstructured(length=4, heads=1, pooled=True, symmetric=False, directed=True)
+    with torch.no_grad():
+        gate.shared["offset"][0, 4] = 2.0  # j - i = 1
+        gate.shared["query"][0, 0] = 0.5
+        gate.shared["key"][0, 3] = -1.0
+    logits = torch.logit(gate.eval().values()[0])
+    expected = [[0.5, 2.5, 0.5, -0.5], [0.0, 0.0, 2.0, -1.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, -1.0]]
+    torch.testing.assert_close(logits, torch.tensor(expected))
+
+
 def test_values_are_made_once_until_something_changes() -> None:
     gate = trained(gates.Structured)
     gate.resample(0, 0)

@@ -148,11 +148,11 @@ def test_saving_takes_no_other_weights(tmp_path: Path) -> None:
 def test_a_folder_takes_weights_of_one_kind(saved: tuple[Path, torch.Tensor], tmp_path: Path) -> None:
     folder, _ = saved
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(ModelError, match=f"holds {INT8_FILE}.*a folder of its own"):
+    with pytest.raises(ModelError, match=f"holds the weights of another model .{INT8_FILE}.*folders of their own"):
         tiny().save_pretrained(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     tiny().save_pretrained(tmp_path / "float32")
-    with pytest.raises(ModelError, match=r"holds model.safetensors.*a folder of its own"):
+    with pytest.raises(ModelError, match=r"another model .model.safetensors.*folders of their own"):
         quantize(tiny()).save_pretrained(tmp_path / "float32")
     assert not (tmp_path / "float32" / INT8_FILE).exists()
 
@@ -164,5 +164,5 @@ def test_a_folder_that_holds_both_kinds_is_refused(
     folder, _ = saved
     tiny().save_pretrained(tmp_path / "float32")
     (folder / other).write_bytes((tmp_path / "float32" / "model.safetensors").read_bytes())
-    with pytest.raises(ModelError, match="a folder of its own"):
+    with pytest.raises(ModelError, match="folders of their own"):
         load_model(folder)

@@ -1,6 +1,8 @@
 """Search by distillation and adapt, from settings to a run folder: what they leave, resume and refuse."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,27 @@ def test_a_distilled_model_keeps_the_dropout_that_it_came_with(docs_corpus: Path
     before, after = (json.loads((run / "model" / "config.json").read_text()) for run in (dense, found))
     for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
         assert after[name] == before[name] > 0
+
+
+def test_another_teacher_under_the_same_name_is_noticed(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
+    teacher = tmp_path / "teacher"
+    shutil.copytree(dense, teacher)
+    run = adapt(docs_corpus, dense, pattern="star", steps=1, teacher=str(teacher))
+    run.make(tmp_path / "run")
+    changed = load_model(str(teacher / "model"))
+    torch.nn.init.zeros_(changed.get_input_embeddings().weight)
+    changed.save_pretrained(teacher / "model")
+    with pytest.raises(ConfigError, match="teacher_sha256"):
+        run.make(tmp_path / "run")
+
+
+def test_a_teacher_may_be_weights_alone_but_not_of_fewer_words(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
+    load_model(str(dense / "model")).save_pretrained(tmp_path / "bare")
+    run = adapt(docs_corpus, dense, pattern="star", steps=1, teacher=str(tmp_path / "bare"))
+    run.make(tmp_path / "run")
+    load_model("scratch:tiny", "none", vocab_size=50).save_pretrained(tmp_path / "small")
+    with pytest.raises(ConfigError, match="knows 50 words, the corpus has"):
+        replace(run, teacher=str(tmp_path / "small")).make(tmp_path / "other")
 
 
 def test_adapt_goes_on_from_the_weights_of_a_search_with_the_same_teacher(

@@ -11,7 +11,7 @@ class Reader(nn.Module):
     def __init__(self, **settings: object) -> None:
         super().__init__()
         torch.manual_seed(0)
-        self.table = nn.Embedding(50, 4, **settings)  # type: ignore[arg-type]
+        self.table = nn.Embedding(5000, 4, **settings)  # type: ignore[arg-type]
         self.mixed = nn.Linear(4, 3)
 
     def forward(self, *texts: Tensor) -> Tensor:
@@ -49,8 +49,8 @@ def test_gathered_gradients_are_those_of_the_whole_table(seeds: tuple[int, ...])
     torch.testing.assert_close(gathered(reader, RowGradients(reader), *seeds), whole(reader, *seeds))
 
 
-def test_a_single_lookup_gives_the_same_bits() -> None:
-    reader, (text, _) = Reader(), texts(1)
+def test_words_that_come_once_get_the_same_bits() -> None:
+    reader, text = Reader(), torch.randperm(5000, generator=torch.Generator().manual_seed(1))[:60].view(3, 20)
     reader(text).backward()
     assert reader.table.weight.grad is not None
     wanted = reader.table.weight.grad.clone()
@@ -79,6 +79,46 @@ def test_micro_batches_are_summed_one_by_one_as_over_ranks() -> None:
     assert torch.equal(gathered(reader, tables, 1, 2), alone[0] + alone[1])
 
 
+def test_a_step_whose_gradients_were_not_finite_leaves_nothing_behind() -> None:
+    reader = Reader()
+    tables = RowGradients(reader)
+    first = gathered(reader, tables, 1)
+    with tables.gathered():
+        (reader(*texts(2)) * torch.inf).backward()
+    tables.give()
+    assert reader.table.weight.grad is not None
+    assert not reader.table.weight.grad.isfinite().all()
+    assert torch.equal(gathered(reader, tables, 1), first)
+
+
+def test_small_tables_are_left_to_torch() -> None:
+    table = nn.Embedding(512, 4)
+    with RowGradients(table).gathered():
+        assert not table.sparse
+
+
+def test_a_hook_sees_the_gradient_of_the_whole_table() -> None:
+    reader = Reader()
+    reader.table.weight.register_hook(lambda gradient: gradient.mul_(2.0))
+    plain = whole(Reader(), 1)
+    torch.testing.assert_close(gathered(reader, RowGradients(reader), 1), 2.0 * plain)
+
+
+def test_wrapped_tables_learn_through_their_wrapper() -> None:
+    """peft hands the frozen table's own settings to what it computes beside it."""
+    from peft import LoraConfig, get_peft_model
+
+    reader = get_peft_model(Reader(), LoraConfig(target_modules=["table"], r=2))
+    tables = RowGradients(reader)
+    tables.begin()
+    with tables.gathered():
+        reader(*texts(1)).backward()
+    tables.give()
+    learned = [weight.grad for weight in reader.parameters() if weight.requires_grad]
+    assert learned
+    assert all(gradient is not None and not gradient.is_sparse for gradient in learned)
+
+
 def test_padding_has_no_gradient() -> None:
     reader = Reader(padding_idx=0)
     found = gathered(reader, RowGradients(reader), 1, 2, 3, 4)
@@ -88,7 +128,7 @@ def test_padding_has_no_gradient() -> None:
 
 def test_a_table_that_also_scores_words_is_left_to_torch() -> None:
     reader = Reader()
-    reader.scores = nn.Linear(4, 50, bias=False)
+    reader.scores = nn.Linear(4, 5000, bias=False)
     reader.scores.weight = reader.table.weight
     tables = RowGradients(reader)
     assert torch.equal(gathered(reader, tables, 1), whole(reader, 1))
@@ -127,5 +167,5 @@ def test_tables_are_as_they_were_after_an_error() -> None:
     reader = Reader()
     tables = RowGradients(reader)
     with pytest.raises(IndexError), tables.gathered():
-        reader(torch.tensor([[50]]))
+        reader(torch.tensor([[5000]]))
     assert not reader.table.sparse

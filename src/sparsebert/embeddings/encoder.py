@@ -19,6 +19,7 @@ from sparsebert.model.heads import give_pattern
 from sparsebert.model.lengths import longest_input
 from sparsebert.model.packing import packed_inputs, packing_obstacle
 from sparsebert.model.pooling import pooling_of
+from sparsebert.model.positions import positions_of
 from sparsebert.model.precision import check_precision, in_precision
 from sparsebert.model.sentence_folder import default_prompt, encoder_settings, max_length_of, parts_of
 from sparsebert.model.sources import model_folder
@@ -67,8 +68,8 @@ class Encoder:
         self.tokenizer = _tokenizer(folder)
         self.model = load_model(source, "none").eval().requires_grad_(False)
         # Some tokenizers say a number beyond any model in place of no limit.
-        takes = longest_input(self.model)
-        said = min(max_length_of(folder) or takes, takes)
+        positions = positions_of(self.model)
+        said = min(max_length_of(folder) or positions, positions)
         if pattern is not None:
             heads = int(self.model.config.num_attention_heads)
             found = pattern if isinstance(pattern, Pattern) else find(pattern, length or said, heads)

@@ -31,7 +31,7 @@ from sparsebert.model.positions import positions_of
 from sparsebert.model.precision import PRECISIONS, check_precision, in_precision
 from sparsebert.model.sources import model_folder
 from sparsebert.patterns import Pattern, find, window_border
-from sparsebert.text import TokenStore, load_tokenizer, source_of
+from sparsebert.text import TokenStore, source_of
 from sparsebert.text.builtin import python_docs
 from sparsebert.training.starting_points import require_own_vocabulary
 
@@ -136,8 +136,10 @@ def _token_stream(source: str, corpus: Path | None) -> tuple[Int[np.ndarray, " t
         return np.asarray(store.shard(0).shard.ids, dtype=np.int64), store.special.cls, store.special.sep
     tokenizer: Any = AutoTokenizer.from_pretrained(str(model_folder(source_of(source))), local_files_only=True)
     lines = [line for line in python_docs().decode().split("\n") if line]
-    # As saved it may cut texts, and fill them up with tokens that are none.
-    read = load_tokenizer(source).encode_batch_fast(lines, add_special_tokens=False)
+    words = tokenizer.backend_tokenizer  # as saved it may cut texts, and fill them up with tokens that are none
+    words.no_truncation()
+    words.no_padding()
+    read = words.encode_batch_fast(lines, add_special_tokens=False)
     first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
     if first is None or last is None:
         raise ConfigError(f"the tokenizer of {source} has no tokens around a text; measure on a prepared corpus")

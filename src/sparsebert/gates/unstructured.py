@@ -32,8 +32,9 @@ class Unstructured(Gate):
         require_room(length**2 * (16 + 12.0 * heads), f"a value for each of {heads} x {length} x {length} entries")
         self.shared = nn.ParameterDict()
         if self.settings.pooled:
-            names = ["distance", "position"] if symmetric else ["distance", "query", "key"]
-            self.shared = nn.ParameterDict({name: torch.zeros(heads, length) for name in names})
+            sizes = dict.fromkeys(["position"] if symmetric else ["query", "key"], length)
+            sizes |= {"offset": 2 * length - 1} if self._directed else {"distance": length}
+            self.shared = nn.ParameterDict({name: torch.zeros(heads, size) for name, size in sizes.items()})
         rows, columns = np.triu_indices(length) if symmetric else np.indices((length, length)).reshape(2, -1)
         unit_of = np.empty((length, length), dtype=np.int64)
         unit_of[rows, columns] = np.arange(len(rows))
@@ -43,6 +44,11 @@ class Unstructured(Gate):
         self.register_buffer("columns", torch.from_numpy(columns), persistent=False)
         self.register_buffer("unit_of", torch.from_numpy(unit_of.reshape(-1)), persistent=False)
         return np.bincount(unit_of.reshape(-1))
+
+    @property
+    def _directed(self) -> bool:
+        """Whether what entries before the diagonal share is apart from what those behind it do."""
+        return self.settings.directed and not self.settings.symmetric
 
     @property
     def fixed(self) -> int:
@@ -56,7 +62,11 @@ class Unstructured(Gate):
         if not self.settings.pooled:
             return self.alpha
         query, key = ("position", "position") if self.settings.symmetric else ("query", "key")
-        shared = self.shared["distance"].index_select(1, (self.rows - self.columns).abs())
+        offsets = self.columns - self.rows
+        if self._directed:
+            shared = self.shared["offset"].index_select(1, offsets + self.length - 1)
+        else:
+            shared = self.shared["distance"].index_select(1, offsets.abs())
         shared = shared + self.shared[query].index_select(1, self.rows)
         logits: Tensor = self.alpha + shared + self.shared[key].index_select(1, self.columns)
         return logits

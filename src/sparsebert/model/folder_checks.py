@@ -129,7 +129,8 @@ def refuse_other_weights(folder: Path, *, beside: str) -> None:
     for name in others:
         if (folder / name).is_file():
             raise ModelError(
-                f"{folder} holds {name}, and {beside} is no other form of it; give each model a folder of its own"
+                f"{folder} holds the weights of another model ({name}), and only one may count; keep that and what "
+                f"belongs to {beside} in folders of their own"
             )
 
 

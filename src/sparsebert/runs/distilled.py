@@ -15,8 +15,10 @@ from sparsebert.model.positions import positions_of
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import NotNegative, Share
 from sparsebert.text import TokenStore, source_of
+from sparsebert.training import Objective
 from sparsebert.training.distillation import DistillationObjective
 from sparsebert.training.fidelity import require_same_shape
+from sparsebert.training.fingerprint import fingerprint
 from sparsebert.training.starting_points import require_own_vocabulary
 from sparsebert.training.teacher import Teacher
 from sparsebert.training.text_objective import BatchParts, BatchSource
@@ -40,8 +42,8 @@ class DistilledRun(TextRun):
             raise ConfigError(f"{self.model} has no weights to learn from; train it with MLM, or name a trained model")
         student = self.student(store)
         taught = teacher_of(self.model) if self.teacher is None else self.teacher
-        require_own_vocabulary(taught, store)
         teacher = unsparsify(load_model(source_of(taught), "none"))
+        _require_vocabulary(taught, teacher, store)
         require_same_shape(student, teacher, f"teacher {taught}")
         held_out_seed = self.seed if self.held_out_seed is None else self.held_out_seed
         return DistillationObjective(
@@ -62,6 +64,11 @@ class DistilledRun(TextRun):
             tokenizer=store.tokenizer(),
         )
 
+    def settings(self, store: TokenStore, objective: Objective) -> dict[str, Any]:
+        found = super().settings(store, objective)
+        taught = next((one for one in objective.modules() if isinstance(one, DistillationObjective)), None)
+        return found if taught is None else {**found, "teacher_sha256": fingerprint(taught.teacher.model)}
+
     def student(self, store: TokenStore) -> Any:
         """The encoder alone: no head is needed, and none is trained."""
         require_own_vocabulary(self.model, store)
@@ -80,6 +87,18 @@ class DistilledRun(TextRun):
             return PlainBatches(store, seed=seed, rank=part, ranks=parts, full=full, **self.batch_sizes())
 
         return part_of
+
+
+def _require_vocabulary(name: str, teacher: Any, store: TokenStore) -> None:
+    """Refuse a teacher that reads other words; a folder of weights alone is taken at the number of its words."""
+    folder = Path(source_of(name))
+    if not folder.is_dir() or any((folder / file).is_file() for file in ("tokenizer.json", "vocab.txt")):
+        require_own_vocabulary(name, store)
+    elif teacher.config.vocab_size < store.vocab_size:
+        raise ConfigError(
+            f"teacher {name} knows {teacher.config.vocab_size:,} words, the corpus has {store.vocab_size:,}; choose a "
+            "teacher with the model's vocabulary"
+        )
 
 
 def teacher_of(model: str) -> str:

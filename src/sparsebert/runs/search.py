@@ -50,6 +50,12 @@ class Search(RunSettings):
                 f"both {aims[0]} and {aims[1]} are given; each sets how much is dropped, so leave one out"
             )
 
+        if self.assured is not None and self.penalty:
+            raise ConfigError(
+                f"assured is {self.assured:g} with a penalty, under which heads share no budget; leave it out, or give "
+                "a sparsity in place of the penalty"
+            )
+
     def aims(self) -> dict[str, Any]:
         """Whatever can say how much is dropped, in words; one of them is given."""
         return {"a sparsity": self.sparsity, "keys": self.keys, "a penalty": self.penalty or None}

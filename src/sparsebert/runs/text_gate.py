@@ -84,7 +84,7 @@ class SearchRun(Search, DistilledRun):
         super().__post_init__()
         if self.is_distilled:
             self._check_sparsities()
-            if self.assured is not None and self.is_ranked and not self.penalty:
+            if self.assured and self.is_ranked:
                 raise ConfigError(
                     f"assured is {self.assured:g}, but the pattern of this search is the beginning of its ranking, in "
                     "which heads compete freely; leave it out, or use diagonal keep or drop"

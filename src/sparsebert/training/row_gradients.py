@@ -1,7 +1,7 @@
 """Gradients of tables of words: a batch looks up a few hundred rows of 30,000, and only these are handed around.
 
 torch makes every lookup a gradient of the whole table, nearly all of it zeros. A step has a lookup for each part of its
-batch, so clearing and adding up zeros took a quarter of it (docs/results/training-steps.md).
+batch, and clearing and adding up these tables took a tenth of it (docs/results/training-steps.md).
 """
 
 import contextlib
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
+
+_LEAST_ROWS = 4096  # of a table that is worth it
 
 
 class RowGradients:
@@ -34,14 +36,15 @@ class RowGradients:
     @contextlib.contextmanager
     def gathered(self) -> Iterator[None]:
         """Within the block, which holds a forward and a backward pass, lookups leave the gradients of their rows."""
-        for table in self._tables:
+        tables = [table for table in self._tables if _is_free(table.weight)]
+        for table in tables:
             table.sparse = True
         try:
             yield
         finally:
-            for table in self._tables:
+            for table in tables:
                 table.sparse = False
-        for table in self._tables:
+        for table in tables:
             gradient = table.weight.grad
             if gradient is not None and gradient.is_sparse:
                 table.weight.grad = None
@@ -55,13 +58,17 @@ class RowGradients:
 
     def give(self) -> None:
         """What was gathered in this step becomes the tables' gradients."""
-        for table in self._tables:
-            if table in self._used:
-                rest = table.weight.grad
-                table.weight.grad = self._sums[table] if rest is None else self._sums[table].add_(rest)
+        for table in self._used:
+            rest = table.weight.grad
+            table.weight.grad = self._sums[table] if rest is None else self._sums[table].add_(rest)
 
 
 def _is_plain(table: nn.Embedding) -> bool:
     """Whether its rows may be gathered, and it is worth it: a GPU clears a table in no time."""
     by_rows = not table.sparse and not table.scale_grad_by_freq and table.max_norm is None
-    return by_rows and table.weight.device.type == "cpu"
+    return by_rows and table.num_embeddings >= _LEAST_ROWS and table.weight.device.type == "cpu"
+
+
+def _is_free(weight: Tensor) -> bool:
+    """Whether nobody else looks at its gradient: wrappers of a table freeze it, hooks expect a whole one."""
+    return weight.requires_grad and not weight._backward_hooks and not weight._post_accumulate_grad_hooks

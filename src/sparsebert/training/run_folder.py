@@ -20,7 +20,7 @@ from sparsebert.training.config import FREE_FIELDS, FitConfig
 logger = logging.getLogger(__name__)
 
 _MOST_THREADS = 4096
-# Of kinds of runs that once did not write these down: such a run goes on.
+# Hashes that not every kind of run wrote down in earlier versions: a run that has none goes on.
 _LATER = frozenset({"weights_sha256", "teacher_sha256"})
 
 Write = Callable[[Mapping[str, Any]], None]  # takes a line of metrics
