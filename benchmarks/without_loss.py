@@ -7,14 +7,15 @@
 CORPUS must hold none of the articles that `sentence_scores.py` asks about: prepare those that its --rest leaves. Every
 run is one of the package's own, in a folder below OUT, that goes on where it was; scores are added to OUT/scores.jsonl
 as they come, what is asked first at first, so the script may be ended at any time. --patterns leaves the others to
-another process with the same OUT. Learned and hand-made patterns are compared by the distance of embeddings at the same
-sparsity, untouched and after as many steps of adapting (--compared-steps).
+another process with the same OUT. Learned are lines, which hold at any length, or single entries. They are compared
+with hand-made patterns by the distance of embeddings at the same sparsity, untouched and after as many steps of
+adapting (--compared-steps).
 """
 
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,10 +23,11 @@ from typing import Any
 import torch
 from sentence_scores import ARTICLES, embed, encoder_of, paragraph_pairs, scored, sts_rows
 
-from sparsebert import Pattern, patterns
+from sparsebert import Pattern, gates, patterns
 from sparsebert.embeddings import Encoder
 from sparsebert.progress import for_this_terminal
 from sparsebert.runs import AdaptRun, SearchRun
+from sparsebert.runs.distilled import FOR_TEXTS
 
 LENGTH, HEADS = 128, 12
 HANDMADE = ("star", "longformer", "log_sparse", "big_bird", "strided", "fixed")
@@ -35,6 +37,9 @@ WORDS = {  # of the kinds of patterns, in the order of the table
     "learned by layer": "learned, a pattern a layer",
     "learned": "learned, one for all layers",
     "learned with weights": "learned with the weights, a pattern a layer",
+    "entries by layer": "single entries, a pattern a layer",
+    "entries": "single entries, one for all layers",
+    "entries with weights": "single entries with the weights, a pattern a layer",
     "window_border": "window + border",
     **{name: name for name in HANDMADE},
 }
@@ -70,15 +75,23 @@ def conditions(asked: argparse.Namespace) -> Iterator[Condition]:
     yield from seeds("learned by layer", 0.9)
     yield from seeds("learned", 0.9)
     yield from seeds("learned by layer", 0.95)
+    yield from seeds("entries by layer", 0.9)
+    yield from seeds("entries", 0.9)
     yield from (Condition(name, sparsity, 0) for name, sparsity in others)
     for _, sparsity in others:
         yield from seeds("learned by layer", sparsity, whole=False)
+    for _, sparsity in others:
+        yield from seeds("entries by layer", sparsity, whole=False)
     yield from seeds("learned by layer", 0.9, asked.adapt_steps)
+    yield from seeds("entries by layer", 0.9, asked.adapt_steps)
     for steps in (asked.adapt_steps, asked.long_steps):
         yield from seeds("learned with weights", 0.9, steps)
+    for sparsity in (0.9, 0.95, 0.8):
+        yield from seeds("entries with weights", sparsity, asked.long_steps)
     for name, sparsity in others:
         yield from seeds(name, sparsity, asked.compared_steps, whole=False)
         yield from seeds("learned by layer", sparsity, asked.compared_steps, whole=False)
+        yield from seeds("entries by layer", sparsity, asked.compared_steps, whole=False)
     for sparsity in (0.95, 0.8, 0.97):
         yield from seeds("learned by layer", sparsity)
         yield from seeds("learned by layer", sparsity, asked.adapt_steps)
@@ -96,11 +109,15 @@ class Lab:
 
     def searched(self, name: str, sparsity: float, seed: int) -> Pattern:
         """One search serves all sparsities up to 92 %, one those above."""
-        layers, target = "own" if name == "learned by layer" else "shared", 0.9 if sparsity < 0.92 else 0.95
-        folder = self.out / f"search-{layers}-{100 * target:.0f}-{seed}"
+        layers, target = "own" if name.endswith("by layer") else "shared", 0.9 if sparsity < 0.92 else 0.95
+        is_of_entries = name.startswith("entries")
+        folder = self.out / f"search-{'entries-' * is_of_entries}{layers}-{100 * target:.0f}-{seed}"
         given = {**self.common, "model": "minilm", "steps": self.asked.search_steps, "seed": seed, "layers": layers}
+        given |= {"kind": "unstructured"} if is_of_entries else {}
         SearchRun.read({**given, "sparsity": target}).make(folder, for_this_terminal(folder.name))
-        return Pattern.load(folder / "pattern.safetensors")
+        if is_of_entries:
+            return gates.load(folder / "gate.safetensors").freeze(sparsity=sparsity, assured=0.0)
+        return Pattern.load(folder / "pattern.safetensors").at_sparsity(sparsity)
 
     def with_weights(self, condition: Condition) -> Path:
         """A run whose pattern was learned while the weights were trained, and which then goes on from these weights.
@@ -109,9 +126,11 @@ class Lab:
         """
         is_long = condition.steps >= self.asked.long_steps
         steps = self.asked.long_search_steps if is_long else self.asked.search_steps
-        searched = self.out / f"search-with-weights-{100 * condition.sparsity:.0f}-{steps}-{condition.seed}"
-        led = {"embedding_weight": AdaptRun.EMBEDDING_WEIGHT, "full_rows": AdaptRun.FULL_ROWS} if is_long else {}
-        given = {**self.common, **led, "model": "minilm", "weights": "trained"}
+        entries = {"kind": "unstructured"} if condition.name.startswith("entries") else {}
+        searched = f"search-{'entries-' if entries else ''}with-weights-{100 * condition.sparsity:.0f}-{steps}"
+        searched = self.out / f"{searched}-{condition.seed}"
+        led = asdict(FOR_TEXTS) if is_long else {}
+        given = {**self.common, **led, **entries, "model": "minilm", "weights": "trained"}
         given |= {"steps": steps, "seed": condition.seed, "sparsity": condition.sparsity}
         SearchRun.read(given).make(searched, for_this_terminal(searched.name))
         return self.adapted(condition, model=str(searched))
@@ -125,14 +144,14 @@ class Lab:
     def pattern(self, condition: Condition) -> Pattern | None:
         if condition.name == "dense":
             return None
-        if condition.name.startswith("learned"):
-            return self.searched(condition.name, condition.sparsity, condition.seed).at_sparsity(condition.sparsity)
+        if condition.name.startswith(("learned", "entries")):
+            return self.searched(condition.name, condition.sparsity, condition.seed)
         if condition.name == "window_border":
             return patterns.window_border(LENGTH, sparsity=condition.sparsity)
         return patterns.named(condition.name, LENGTH, HEADS)
 
     def encoder(self, condition: Condition) -> Encoder:
-        if condition.name == "learned with weights":
+        if condition.name.endswith("with weights"):
             return encoder_of(str(self.with_weights(condition)))
         pattern = self.pattern(condition)
         if not condition.steps:
@@ -185,15 +204,13 @@ def table(lines: list[dict[str, Any]]) -> str:
     return "\n".join(text) + "\n"
 
 
-def compared(lines: list[dict[str, Any]]) -> str:
-    """Learned beside hand-made at equal sparsity and steps: distances, and how many seeds are won."""
-    text = [
-        "| pattern | sparsity | weights | its distance | learned, a pattern a layer | learned against it | seeds won |"
-    ]
+def compared(lines: list[dict[str, Any]], kind: str) -> str:
+    """A learned kind beside hand-made ones at equal sparsity and steps: distances, and how many seeds are won."""
+    text = [f"| pattern | sparsity | weights | its distance | {WORDS[kind]} | learned against it | seeds won |"]
     text.append("|---|" + "---|" * 6)
     learned: dict[tuple[int, str], dict[int, float]] = {}
     for line in lines:
-        if line["name"] == "learned by layer":
+        if line["name"] == kind:
             found = learned.setdefault((line["steps"], f"{100 * line['sparsity']:.1f}"), {})
             found[line["seed"]] = line["distance"]
     theirs: dict[tuple[str, str, int], dict[int, float]] = {}
@@ -281,7 +298,8 @@ def main() -> None:
     if asked.table:
         print(table(lines))
     if asked.compare:
-        print(compared(lines))
+        for kind in ("learned by layer", "entries by layer"):
+            print(compared(lines, kind))
     if asked.figure is not None:
         figure(lines, asked.figure)
 

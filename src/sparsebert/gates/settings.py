@@ -34,7 +34,7 @@ class Settings:
     initial_density: InnerShare = 0.5  # of what is learned
     initial_noise: NotNegative = 0.0  # standard deviation of alpha at the start
     border: bool = True  # first and last row and column always kept (structured)
-    pooled: bool = False  # entries start from what their offset and positions share (unstructured)
+    pooled: bool = False  # entries depart from what their offset and their two positions share (unstructured)
     symmetric: bool = True  # i to j is kept when j to i is (unstructured)
     lead: Annotated[float, Range(0, 1, without_low=True)] = (
         0.6  # share of the steps over which the target density is led to its end
@@ -46,7 +46,7 @@ class Settings:
     freezing: Freezing = "threshold"  # where no sparsity is asked for
     learned_border: bool = False  # each side of the border is kept or dropped like a line (structured)
     least_price: NotNegative = 0.0  # of a unit in the penalty, as entries per position: short lines are not free
-    directed: bool = False  # a line before the diagonal and its like behind it are two units (structured)
+    directed: bool = False  # lines (or what pooled entries share) before the diagonal and behind it are apart
 
     def __post_init__(self) -> None:
         check(self, GateError)
@@ -69,7 +69,14 @@ PRESETS: dict[str, Settings] = {
     "default": Settings(),
     # For a gate that a dense teacher leads: little noise in the loss, so alpha may move faster and samples end sharper.
     "distilled": Settings(
-        rate=1e-1, temperature=Schedule("linear", 1.0, 0.1), learned_border=True, least_price=0.5, directed=True
+        rate=1e-1,
+        temperature=Schedule("linear", 1.0, 0.1),
+        learned_border=True,
+        least_price=0.5,
+        directed=True,
+        pooled=True,
+        symmetric=False,
+        entry_share=1.0,
     ),
     "paper": _PAPER,
     # The released code forgets to force the border, and saves whatever its last random draw was.

@@ -20,8 +20,6 @@ from sparsebert.training import Objective
 class AdaptRun(UnderPattern, DistilledRun):
     """Distillation on plain text: no labels, no new head."""
 
-    EMBEDDING_WEIGHT = 4.0  # weights can give texts what a pattern alone cannot
-
     def build(self, store: TokenStore, shape: Mapping[str, Any]) -> Objective:
         # The pattern comes before the weights: one that cannot be is found out at once.
         pattern = self.found_pattern(int(shape["num_attention_heads"]))

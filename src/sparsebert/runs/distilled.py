@@ -1,8 +1,8 @@
 """What runs share that learn from the dense model itself: the teacher, the student, the rows they both read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from sparsebert.batches import PlainBatches, TextBatch
 from sparsebert.batches.plain import FULL
@@ -24,6 +24,18 @@ from sparsebert.training.teacher import Teacher
 from sparsebert.training.text_objective import BatchParts, BatchSource
 
 
+@dataclass(frozen=True)
+class Lead:
+    """What a student is led by where nobody says so."""
+
+    embedding_weight: float  # of the embeddings' distance beside the states' error
+    full_rows: float  # share of a batch
+
+
+FOR_TEXTS = Lead(embedding_weight=4.0, full_rows=FULL)  # what weights, or single entries, can give texts
+FOR_SENTENCES = Lead(embedding_weight=1.0, full_rows=0.3)  # lines hold at any length: short texts pay for long ones
+
+
 @dataclass(frozen=True, kw_only=True)
 class DistilledRun(TextRun):
     """A model under a pattern or a gate that learns to make the states of the dense one."""
@@ -34,8 +46,15 @@ class DistilledRun(TextRun):
     embedding_weight: NotNegative | None = None
     full_rows: Share | None = None  # of a batch; the others are shorter, or pairs; None: what suits the kind of run
 
-    EMBEDDING_WEIGHT: ClassVar[float] = 1.0  # where none is given
-    FULL_ROWS: ClassVar[float] = FULL
+    @property
+    def lead(self) -> Lead:
+        """As given, else as it suits the kind of run."""
+        given = {"embedding_weight": self.embedding_weight, "full_rows": self.full_rows}
+        return replace(self.usual_lead, **{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def usual_lead(self) -> Lead:
+        return FOR_TEXTS
 
     def distillation(self, store: TokenStore, *, trains_weights: bool) -> DistillationObjective:
         if self.model.startswith("scratch:"):
@@ -54,7 +73,7 @@ class DistilledRun(TextRun):
             PlainBatches(store, split="held_out", seed=held_out_seed, **self.batch_sizes()),
             pooling=self.pooling or pooling_of(source_of(self.model)),
             trains_weights=trains_weights,
-            embedding_weight=self.EMBEDDING_WEIGHT if self.embedding_weight is None else self.embedding_weight,
+            embedding_weight=self.lead.embedding_weight,
             # Whoever trains the model on is to find the dropout that it came with.
             saved_as=dropouts(source_of(self.model)) if self.dropout is None else None,
             num_held_out=self.num_held_out,
@@ -81,7 +100,7 @@ class DistilledRun(TextRun):
 
     def text_parts(self, store: TokenStore, seed: int) -> BatchParts[TextBatch]:
         """The training rows, in as many parts as a step has."""
-        full = self.FULL_ROWS if self.full_rows is None else self.full_rows
+        full = self.lead.full_rows
 
         def part_of(part: int, parts: int) -> BatchSource[TextBatch]:
             return PlainBatches(store, seed=seed, rank=part, ranks=parts, full=full, **self.batch_sizes())

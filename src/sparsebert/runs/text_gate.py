@@ -13,7 +13,7 @@ from sparsebert.importance.figures import importance_figure
 from sparsebert.importance.saved import load_importance
 from sparsebert.patterns import Anchor
 from sparsebert.patterns.figures import save_figure
-from sparsebert.runs.distilled import DistilledRun
+from sparsebert.runs.distilled import FOR_SENTENCES, FOR_TEXTS, DistilledRun, Lead
 from sparsebert.runs.search import Search
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import InnerShare, ShareBelowOne
@@ -78,7 +78,6 @@ class SearchRun(Search, DistilledRun):
     weights: Literal["frozen", "trained"] | None = None  # beside the gate; None: frozen with distill, trained with mlm
 
     RATE, WARMUP = 5e-5, 20  # with mlm the weights only follow
-    FULL_ROWS = 0.3  # short texts fall behind where full rows lead
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,6 +122,10 @@ class SearchRun(Search, DistilledRun):
     @property
     def is_taught(self) -> bool:
         return self.is_distilled
+
+    @property
+    def usual_lead(self) -> Lead:
+        return FOR_SENTENCES if self.kind == "structured" else FOR_TEXTS
 
     @property
     def is_ranked(self) -> bool:
