@@ -110,6 +110,22 @@ def test_a_distilled_model_keeps_the_dropout_that_it_came_with(docs_corpus: Path
         assert after[name] == before[name] > 0
 
 
+def test_single_entries_are_learned_from_what_they_share_and_led_for_texts(
+    docs_corpus: Path, dense: Path, tmp_path: Path
+) -> None:
+    run = search(docs_corpus, dense, kind="unstructured")
+    assert run.lead == adapt(docs_corpus, dense, pattern="star").lead != search(docs_corpus, dense).lead
+    assert replace(run, full_rows=0.25).lead == replace(run.lead, full_rows=0.25)
+    run.make(tmp_path)
+    gate = gates.load(tmp_path / "gate.safetensors")
+    assert sorted(gate.shared) == ["key", "offset", "query"]
+    assert all(values.abs().sum() > 0 for values in gate.shared.values())
+    pattern = Pattern.load(tmp_path / "pattern.safetensors")
+    assert (pattern.layers, pattern.rule) == (2, None)
+    assert pattern.sparsity == pytest.approx(0.7, abs=1e-3)
+    assert (pattern.keep() != pattern.keep().swapaxes(-1, -2)).any()
+
+
 def test_another_teacher_under_the_same_name_is_noticed(docs_corpus: Path, dense: Path, tmp_path: Path) -> None:
     teacher = tmp_path / "teacher"
     shutil.copytree(dense, teacher)
