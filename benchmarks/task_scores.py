@@ -5,9 +5,9 @@
 
 DATA holds the official folders (CoLA, STS-B, MRPC ...). --pattern is a file that `sparsebert search` left, with its
 ranking: budgets are picked from it (`--keys-pattern`: another one for the budgets of keys, which are counted at 512
-tokens). All training rows, of SST-2 and QNLI 10,000; three epochs, one rate for all. Every run is one of the package's
-own in a folder below OUT and goes on where it was; scores are added to OUT/scores.jsonl as they come, what is asked
-first at first, so the script may be ended at any time.
+tokens; `--entries-pattern`: one of single entries, taken as it is). All training rows, of SST-2 and QNLI 10,000; three
+epochs, one rate for all. Every run is one of the package's own in a folder below OUT and goes on where it was; scores
+are added to OUT/scores.jsonl as they come, what is asked first at first, so the script may be ended at any time.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -27,10 +28,11 @@ from sparsebert.runs import FinetuneRun, TaskSearchRun
 
 LENGTH, COUNTED_AT = 128, 512  # tokens of an input; of a row at which keys a query are counted
 TASKS: dict[str, int | None] = {"cola": None, "rte": None, "mrpc": None, "stsb": None, "sst2": 10_000, "qnli": 10_000}
-Source = Literal["dense", "learned", "window", "task", "task entries"]
+Source = Literal["dense", "learned", "entries", "window", "task", "task entries"]
 WORDS = {
     "dense": "dense",
     "learned": "learned on text, a pattern a layer",
+    "entries": "single entries learned on text, a pattern a layer",
     "window": "window + border",
     "task": "learned on the task, a pattern a layer",
     "task entries": "learned on the task, single entries",
@@ -76,11 +78,13 @@ def conditions() -> Iterator[tuple[Condition, tuple[str, ...]]]:
     yield Condition("window", keys=64, **taught), every
     yield Condition("learned", keys=64), small
     yield ninety, small
+    yield replace(ninety, source="entries"), small
     for keys in (32, 128):
         for source in ("learned", "window"):
             yield Condition(source, keys=keys, **taught), every
     yield Condition("window", keys=64), small
     yield replace(ninety, **taught), small
+    yield replace(ninety, source="entries", **taught), small
     yield Condition("window", sparsity=0.9, **taught), small
     yield replace(of_task, source="task entries"), pairs
     yield replace(ninety, anchor="token", **taught), ("stsb",)
@@ -103,8 +107,15 @@ class Lab:
 
     def __init__(self, asked: argparse.Namespace) -> None:
         self.asked = asked
-        keys = Pattern.load(asked.keys_pattern or asked.pattern)
-        self.learned = {"sparsity": Pattern.load(asked.pattern), "keys": keys.at(max(keys.length, COUNTED_AT))}
+
+    @cached_property
+    def by_sparsity(self) -> Pattern:
+        return Pattern.load(self.asked.pattern)
+
+    @cached_property
+    def by_keys(self) -> Pattern:
+        keys = Pattern.load(self.asked.keys_pattern or self.asked.pattern)
+        return keys.at(max(keys.length, COUNTED_AT))
 
     def settings(self, condition: Condition, task: str) -> dict[str, Any]:
         given = {"task": task, "data": str(self.asked.data), "length": LENGTH, "max_rows": TASKS[task]}
@@ -124,12 +135,13 @@ class Lab:
         if condition.source == "window":
             if condition.keys is None:
                 return patterns.window_border(LENGTH, sparsity=condition.sparsity)
-            return patterns.window_border(self.learned["keys"].length, keys=condition.keys)
+            return patterns.window_border(self.by_keys.length, keys=condition.keys)
+        if condition.source == "entries":
+            return Pattern.load(self.asked.entries_pattern)
         if condition.source == "learned" and condition.keys is None:
-            return self.learned["sparsity"].at_sparsity(float(condition.sparsity or 0))
+            return self.by_sparsity.at_sparsity(float(condition.sparsity or 0))
         if condition.source == "learned":
-            ranked = self.learned["keys"]
-            return ranked.at_sparsity(1.0 - float(condition.keys or 0) / ranked.length)
+            return self.by_keys.at_sparsity(1.0 - float(condition.keys or 0) / self.by_keys.length)
         return self.searched(condition, task)
 
     def searched(self, condition: Condition, task: str) -> Pattern:
@@ -144,8 +156,10 @@ class Lab:
         return Pattern.load(folder / "pattern.safetensors")
 
     def reaches(self, condition: Condition) -> bool:
-        """Whether there is such a budget at all."""
-        return condition.keys is None or condition.keys < self.learned["keys"].length
+        """Whether there is such a pattern at all."""
+        if condition.source == "entries" and self.asked.entries_pattern is None:
+            return False
+        return condition.keys is None or condition.keys < self.by_keys.length
 
     def scored(self, condition: Condition, task: str) -> dict[str, Any]:
         pattern, folder = self.pattern(condition, task), self.folder(condition, task)
@@ -204,6 +218,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--pattern", type=Path, help="learned at 128 tokens, with its ranking")
     parser.add_argument("--keys-pattern", type=Path, help="for budgets of keys; --pattern unless it is given")
+    parser.add_argument("--entries-pattern", type=Path, help="90 %% sparse, of single entries")
     parser.add_argument("--model", default="minilm")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--sources", nargs="+", choices=list(WORDS), default=list(WORDS), help="of patterns")
@@ -214,7 +229,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", action="store_true", help="print what there is, train nothing")
     asked = parser.parse_args()
-    if asked.data is not None and asked.pattern is not None:
+    if asked.data is not None:
         run(asked)
     if asked.table:
         print(table(read(asked.out / "scores.jsonl")))
