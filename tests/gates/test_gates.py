@@ -95,6 +95,28 @@ def test_pooled_entries_with_a_direction_share_an_offset_a_query_and_a_key() -> 
     torch.testing.assert_close(logits, torch.tensor(expected))
 
 
+def test_pooled_entries_without_a_direction_share_a_distance() -> None:
+    gate = gates.Unstructured(length=3, heads=2, pooled=True, symmetric=False, directed=False)
+    with torch.no_grad():
+        gate.shared["distance"][1] = torch.tensor([1.0, 2.0, 3.0])
+        gate.alpha[1, 5] = 4.0  # of the second query and the third key
+    logits = torch.logit(gate.eval().values())
+    torch.testing.assert_close(logits[0], torch.zeros(3, 3))
+    torch.testing.assert_close(logits[1], torch.tensor([[1.0, 2.0, 3.0], [2.0, 1.0, 6.0], [3.0, 2.0, 1.0]]))
+
+
+def test_a_sample_is_that_of_its_seed_step_and_part_whatever_was_drawn_before() -> None:
+    gate = trained(gates.Unstructured)
+    places = [(0, 1, 0), (0, 1, 0), (0, 1, 1), (0, 2, 1), (1, 2, 1), (0, 1, 0)]
+    samples = []
+    for place in places:
+        gate.resample(*place)
+        samples.append(gate.values().detach())
+    assert torch.equal(samples[0], samples[1])
+    assert torch.equal(samples[0], samples[-1])
+    assert all(not torch.equal(samples[0], other) for other in samples[2:-1])
+
+
 def test_values_are_made_once_until_something_changes() -> None:
     gate = trained(gates.Structured)
     gate.resample(0, 0)

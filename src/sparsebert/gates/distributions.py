@@ -21,9 +21,12 @@ def logistic_noise(
     heads: int, units: int, *, seed: int, step: int, micro: int, device: torch.device
 ) -> Float[Tensor, "heads units"]:
     """G1 - G2 for every unit of a micro-batch, the same on every rank and after every resume."""
-    uniform = draws.generator(seed, "gates/noise", step, micro).random((heads, units))
-    uniform = uniform.clip(2.0**-53, 1 - 2.0**-53)
-    return torch.from_numpy((np.log(uniform) - np.log1p(-uniform)).astype(np.float32)).to(device)
+    generator = draws.generator(seed, "gates/noise", step, micro)
+    noise = np.empty((heads, units), dtype=np.float32)
+    for head in noise:  # one at a time: a processor's cache holds it
+        uniform = generator.random(units).clip(2.0**-53, 1 - 2.0**-53)
+        head[:] = np.log(uniform) - np.log1p(-uniform)
+    return torch.from_numpy(noise).to(device)
 
 
 class Distribution(ABC):

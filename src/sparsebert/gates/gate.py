@@ -78,6 +78,7 @@ class Gate(nn.Module, ABC):
         self.register_buffer("dual", torch.zeros((), dtype=torch.float64))  # lambda of the target sparsity
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
         self._noise: Tensor | None = None
+        self._noise_of: Any = None  # which draw it is
         self.drawn_at = (0, 0, -1)  # seed, step, micro of the sample in use
         self._fresh = False
         self.holds_sample = False  # forwards share the sample in use until resample() draws the next
@@ -190,11 +191,12 @@ class Gate(nn.Module, ABC):
         """Draw the noise of one micro-batch; every layer and every sequence of it share the sample."""
         self.step.fill_(step)
         self.drawn_at = (seed, step, micro)
-        self._noise = None
-        if self.settings.sampling != "mean":
-            self._noise = logistic_noise(
-                self.all_heads, len(self.sizes), seed=seed, step=step, micro=micro, device=self.sizes.device
-            )
+        device = self.sizes.device
+        of = (seed, step, micro, device)
+        if self.settings.sampling != "mean" and self._noise_of != of:  # the micro-batches of a step share a draw
+            size = self.all_heads, len(self.sizes)
+            self._noise = logistic_noise(*size, seed=seed, step=step, micro=micro, device=device)
+            self._noise_of = of
         self._fresh = True
         self.forget()
 
@@ -288,7 +290,8 @@ class Gate(nn.Module, ABC):
         """The density, with a gradient in which no unit is cheaper than `least_price` allows.
 
         A line far from the diagonal has few entries. At that price it would be kept whether or not it helps, and a
-        longer input, where it is a line like any other, would pay for it.
+        longer input, where it is a line like any other, would pay for it. Single entries are all alike: a price above
+        one leads them to their target more strongly.
         """
         least = self.settings.least_price * self.length
         if not least:

@@ -86,9 +86,13 @@ PRESETS: dict[str, Settings] = {
 
 # Settings that one kind of gate has no use for: given all the same they are a misunderstanding.
 _OF_ENTRIES = {"pooled", "symmetric", "entry_share"}
-_OF_LINES = {"border", "path", "explore", "learned_border", "least_price", "directed"}
+_OF_LINES = {"border", "path", "explore", "learned_border"}
 _OF_SAMPLES = {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "freezing"}
-_UNUSED_BY = {"structured": _OF_ENTRIES, "unstructured": _OF_LINES, "soft": _OF_LINES | _OF_SAMPLES | {"temperature"}}
+_UNUSED_BY = {
+    "structured": _OF_ENTRIES,
+    "unstructured": _OF_LINES,
+    "soft": _OF_LINES | _OF_SAMPLES | {"directed", "temperature"},
+}
 
 
 def refuse_unused(kind: str, changes: Mapping[str, Any]) -> None:

@@ -61,17 +61,21 @@ class Unstructured(Gate):
     def logits(self) -> Float[Tensor, "all_heads units"]:
         if not self.settings.pooled:
             return self.alpha
-        query, key = ("position", "position") if self.settings.symmetric else ("query", "key")
-        offsets = self.columns - self.rows
-        if self._directed:
-            shared = self.shared["offset"].index_select(1, offsets + self.length - 1)
-        else:
-            shared = self.shared["distance"].index_select(1, offsets.abs())
-        shared = shared + self.shared[query].index_select(1, self.rows)
-        logits: Tensor = self.alpha + shared + self.shared[key].index_select(1, self.columns)
-        return logits
+        own, length = self.alpha, self.length
+        if self.settings.symmetric:
+            positions, distances = self.shared["position"], (self.columns - self.rows).abs()
+            shared = self.shared["distance"].index_select(1, distances) + positions.index_select(1, self.rows)
+            logits: Tensor = own + shared + positions.index_select(1, self.columns)
+            return logits
+        offsets = self.shared["offset"] if self._directed else _of_offsets(self.shared["distance"])
+        # Each query's keys, one offset on from row to row: no index of n² places, whose gradient is slow to add up.
+        lines = offsets.unfold(1, length, 1).flip(1)
+        logits = own.view_as(lines) + lines + self.shared["query"][:, :, None] + self.shared["key"][:, None, :]
+        return logits.flatten(1)
 
     def spread(self, units: Float[Tensor, "all_heads units"]) -> Float[Tensor, "all_heads n n"]:
+        if not self.settings.symmetric:  # units are all entries in order
+            return units.view(-1, self.length, self.length)
         return units.index_select(1, self.unit_of).view(-1, self.length, self.length)
 
     def pattern_of(self, keep: Bool[np.ndarray, "all_heads units"]) -> Pattern:
@@ -92,6 +96,11 @@ class Unstructured(Gate):
             self.alpha_group([self.alpha], weights_rate, self.settings.entry_share),
             self.alpha_group(list(self.shared.values()), weights_rate),
         ]
+
+
+def _of_offsets(distances: Float[Tensor, "heads n"]) -> Float[Tensor, "heads offsets"]:
+    """What a distance shares, for every offset from 1 - n to n - 1."""
+    return torch.cat([distances.flip(1)[:, :-1], distances], dim=1)
 
 
 class Soft(Unstructured):
