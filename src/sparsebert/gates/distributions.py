@@ -36,7 +36,8 @@ class Distribution(ABC):
         self, logits: Float[Tensor, "*units"], noise: Float[Tensor, "*units"], temperature: float, *, hard: bool = False
     ) -> Float[Tensor, "*units"]:
         """Of sigmoid((logits + G1 - G2) / temperature); hard: 0 or 1 forward, that gradient backward."""
-        return self._value(torch.sigmoid((logits + noise) / temperature), hard)
+        # In the memory of the sum: at a value an entry fresh memory costs more than the arithmetic.
+        return self._value((logits + noise).div_(temperature).sigmoid_(), hard)
 
     def mean(self, logits: Float[Tensor, "*units"], *, hard: bool = False) -> Float[Tensor, "*units"]:
         """The gate without noise: what runs at test time."""
@@ -72,10 +73,10 @@ class HardConcrete(Distribution):
     low, high = -0.1, 1.1  # what it is stretched to
 
     def kept_probability(self, logits: Float[Tensor, "*units"], temperature: float) -> Float[Tensor, "*units"]:
-        return torch.sigmoid(logits - temperature * float(np.log(-self.low / self.high)))
+        return torch.sigmoid_(logits - temperature * float(np.log(-self.low / self.high)))
 
     def shaped(self, soft: Float[Tensor, "*units"]) -> Float[Tensor, "*units"]:
-        return (soft * (self.high - self.low) + self.low).clamp(0.0, 1.0)
+        return (soft * (self.high - self.low)).add_(self.low).clamp(0.0, 1.0)
 
 
 DISTRIBUTIONS: dict[str, Distribution] = {"gumbel_sigmoid": GumbelSigmoid(), "hard_concrete": HardConcrete()}

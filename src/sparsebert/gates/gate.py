@@ -226,7 +226,9 @@ class Gate(nn.Module, ABC):
         if pattern is None and self.anchor == "token":
             # A pattern that excludes nothing carries the anchor.
             pattern = self.cached("anchor", lambda: full(self.length).anchored("token"))
-        values = self.cached(("values", layer), lambda: self.of_layer(self.values(), layer))
+        # Split once: the gradient of a slice would be zeros for all other layers, made and added up a layer.
+        by_layer = self.cached("values by layer", lambda: torch.split(self.values(), self.heads))
+        values = by_layer[layer if self.layers > 1 else 0]
         return AttentionArguments(pattern, gate=GateValues(values, self.relaxation, self.c))
 
     def _sample(self) -> Tensor:
@@ -250,7 +252,9 @@ class Gate(nn.Module, ABC):
 
     def probabilities(self) -> Float[Tensor, "all_heads units"]:
         """How likely each unit is kept."""
-        return self.distribution.kept_probability(self.logits(), self.temperature)
+        temperature = self.temperature
+        likely = lambda: self.distribution.kept_probability(self.logits(), temperature)  # noqa: E731
+        return self.cached(("probabilities", temperature), likely)
 
     def expected_density(self) -> Float[Tensor, ""]:
         """The share of entries kept on average, over all n²."""

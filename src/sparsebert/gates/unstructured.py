@@ -69,8 +69,9 @@ class Unstructured(Gate):
             return logits
         offsets = self.shared["offset"] if self._directed else _of_offsets(self.shared["distance"])
         # Each query's keys, one offset on from row to row: no index of n² places, whose gradient is slow to add up.
-        lines = offsets.unfold(1, length, 1).flip(1)
-        logits = own.view_as(lines) + lines + self.shared["query"][:, :, None] + self.shared["key"][:, None, :]
+        logits = offsets.unfold(1, length, 1).flip(1)
+        for part in (own.view_as(logits), self.shared["query"][:, :, None], self.shared["key"][:, None, :]):
+            logits += part  # in its own memory: fresh memory costs more than the sum
         return logits.flatten(1)
 
     def spread(self, units: Float[Tensor, "all_heads units"]) -> Float[Tensor, "all_heads n n"]:
