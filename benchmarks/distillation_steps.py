@@ -2,9 +2,10 @@
 
     python benchmarks/distillation_steps.py --corpus CORPUS
     PYTHONPATH=OTHER/src python benchmarks/distillation_steps.py --corpus CORPUS --precisions bfloat16
+    python benchmarks/distillation_steps.py --corpus CORPUS --kind unstructured --length 512 --batch-size 4 --steps 3
 
 The second line times the sources of another checkout, to be held against this one's: run both in turn. minilm, rows of
-128 tokens; two steps go before the ones that are timed.
+128 tokens unless told; two steps go before the ones that are timed.
 """
 
 import argparse
@@ -56,13 +57,16 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--length", type=int, default=128, help="of a row, in tokens")
+    parser.add_argument("--kind", choices=["structured", "unstructured"], default="structured", help="of gate")
     parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
     asked = parser.parse_args()
     torch.set_num_threads(1)
     for precision in asked.precisions:
         given = {"model": "minilm", "corpus": asked.corpus, "steps": 240, "batch_size": asked.batch_size}
+        given["length"] = asked.length
         runs = {
-            "search": SearchRun.read({**given, "sparsity": 0.9, "precision": precision}),
+            "search": SearchRun.read({**given, "sparsity": 0.9, "kind": asked.kind, "precision": precision}),
             "adapt": AdaptRun.read({**given, "pattern": "star", "precision": precision}),
         }
         for name, run in runs.items():
