@@ -128,6 +128,13 @@ def test_values_are_made_once_until_something_changes() -> None:
 
 
 @pytest.mark.parametrize("kind", [gates.Structured, gates.Unstructured])
+def test_what_was_made_before_a_gate_moved_is_made_anew(kind: type[Gate]) -> None:
+    gate = trained(kind)
+    gate.expected_density()
+    assert gate.double().expected_density().dtype == torch.float64
+
+
+@pytest.mark.parametrize("kind", [gates.Structured, gates.Unstructured])
 def test_the_expected_density_is_the_mean_of_many_hard_samples(kind: type[Gate]) -> None:
     gate = trained(kind, sampling="hard", temperature=1.0)
     shares = []

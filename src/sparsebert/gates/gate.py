@@ -239,8 +239,9 @@ class Gate(nn.Module, ABC):
 
     def cached(self, name: Any, make: Callable[[], Made]) -> Made:
         """What `make` gives, made once for a forward."""
-        # An optimiser changes parameters in place, which their version counters show.
-        state = (torch.is_grad_enabled(), self.training, *(parameter._version for parameter in self.parameters()))
+        # An optimiser changes parameters in place, which their version counters show; to() changes what they hold.
+        versions = (parameter._version for parameter in self.parameters())
+        state = (torch.is_grad_enabled(), self.training, self.alpha.device, self.alpha.dtype, *versions)
         if self._cache.get("state") != state:
             self._cache = {"state": state}
         if name not in self._cache:
