@@ -176,9 +176,11 @@ def run(asked: argparse.Namespace) -> None:
     lab, scores = Lab(asked), asked.out / "scores.jsonl"
     done = {(line["key"], line["task"], line["seed"]) for line in read(scores)}
     for condition, tasks in conditions():
-        for task in tasks if lab.reaches(condition) else ():
+        if condition.source not in asked.sources or not lab.reaches(condition):
+            continue
+        for task in tasks:
             name = condition.key, task, asked.seed
-            if name in done or task not in asked.tasks or condition.source not in asked.sources:
+            if name in done or task not in asked.tasks:
                 continue
             done.add(name)
             about = {"key": condition.key, "words": condition.words, "task": task, "seed": asked.seed}
@@ -230,6 +232,8 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print what there is, train nothing")
     asked = parser.parse_args()
     if asked.data is not None:
+        if asked.pattern is None and not {"dense", "entries"}.issuperset(asked.sources):
+            parser.error("--pattern is missing, which all sources but dense and entries need")
         run(asked)
     if asked.table:
         print(table(read(asked.out / "scores.jsonl")))

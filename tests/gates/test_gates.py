@@ -2,6 +2,7 @@
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -244,6 +245,39 @@ def test_a_gate_that_ends_short_of_its_target_says_so(caplog: pytest.LogCaptureF
     gate.after_step(2)
     assert gate.freeze().sparsity == pytest.approx(0.8, abs=0.005)
     assert "after 3 of 3 steps the gate expects a sparsity of 0.4" in caplog.text
+
+
+def test_what_is_cut_is_said_whoever_names_the_sparsity(caplog: pytest.LogCaptureFixture) -> None:
+    gate = gates.Unstructured(length=12, heads=2, sparsity=0.8, steps=3)
+    gate.after_step(2)
+    gate.warn_if_cut()
+    assert "a sparsity of 0.5" in caplog.text
+    assert "to which the pattern is cut" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"method": "tresholt"}, "method is 'tresholt'; expected one of threshold, sample"),
+        ({"diagonal": "dropped"}, "diagonal is 'dropped'; expected one of learned, keep, drop"),
+        ({"sparsity": "half"}, "sparsity is 'half'; it must lie between 0 and 1"),
+        ({"sparsity": 0.5, "assured": 7}, "assured is 7; it must lie between 0 and 1"),
+    ],
+)
+def test_freezing_refuses_what_it_does_not_know(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(GateError, match=words):
+        trained(gates.Structured).freeze(**given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_penalty_may_be_asked_for_again_after_its_backward(kind: type[Gate]) -> None:
+    gate = trained(kind, sparsity=0.5)
+    gate.resample(0, 0)
+    gate.dual.fill_(2.0)
+    (once,) = torch.autograd.grad(gate.penalty(), gate.alpha)
+    (again,) = torch.autograd.grad(gate.penalty(), gate.alpha)
+    assert once.any()
+    assert torch.equal(once, again)
 
 
 def test_dropping_the_diagonal_takes_the_corners_too_and_keeping_it_forces_it() -> None:

@@ -250,7 +250,7 @@ def test_weights_handed_to_save_pretrained_are_the_ones_saved_with_the_pattern(t
 
 def test_long_inputs_are_refused_where_the_pattern_has_no_rule() -> None:
     model = sparsify(FAMILIES["bert"]().eval(), patterns.from_keep(patterns.star(8).keep()))
-    with pytest.raises(Exception, match=r"rebuild it with pattern.at\(24\)"):
+    with pytest.raises(Exception, match="no rule for longer ones"):
         model(**padded_inputs())
 
 

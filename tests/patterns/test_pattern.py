@@ -124,6 +124,7 @@ def test_patterns_do_not_change() -> None:
         (lambda: patterns.star(8, heads=2) | patterns.star(8, heads=3), "has 2 heads but 3"),
         (lambda: patterns.star(8).crop(9), r"rebuild it with pattern.at\(9\)"),
         (lambda: patterns.from_keep(torch.ones(1, 2, 2, dtype=torch.bool)).at(4), "no rule to rebuild"),
+        (lambda: patterns.from_keep(torch.ones(1, 2, 2, dtype=torch.bool)).crop(4), "no rule for longer ones"),
         (lambda: patterns.from_keep(torch.ones(1, 2, 3, dtype=torch.bool)), "expected bool"),
         (lambda: patterns.from_keep(torch.ones(1, 2, 2)), "expected bool"),
         (lambda: patterns.star(0), "at least 1"),

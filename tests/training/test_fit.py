@@ -112,6 +112,13 @@ def test_what_the_caller_adds_to_the_configuration_is_held_to_as_well(tmp_path: 
     fit(Regression(), short_fit(), tmp_path, settings={"model": {"name": "a"}, "where": {"at": "y"}})
 
 
+def test_the_first_setting_of_a_part_is_named_where_there_was_none(tmp_path: Path) -> None:
+    with pytest.raises(CrashError):
+        fit(Interrupted(1, crash), short_fit(), tmp_path, settings={"gate": {}})
+    with pytest.raises(ConfigError, match=r"gate\.rate is None .* but 0\.5 now"):
+        fit(Regression(), short_fit(), tmp_path, settings={"gate": {"rate": 0.5}})
+
+
 def test_settings_that_change_no_bit_may_change(undisturbed: Path, tmp_path: Path) -> None:
     with pytest.raises(CrashError):
         fit(Interrupted(8, crash), short_fit(), tmp_path)

@@ -199,7 +199,11 @@ def _check_pattern(inputs: Inputs) -> None:
     if inputs.length > pattern.length:
         raise AttentionError(
             f"pattern covers {pattern.length} positions but the input has {inputs.length}; "
-            f"rebuild it with pattern.at({inputs.length})"
+            + (
+                f"rebuild it with pattern.at({inputs.length})"
+                if pattern.rule
+                else "it has no rule for longer ones: cut it"
+            )
         )
     if pattern.heads not in (1, inputs.heads):
         raise AttentionError(

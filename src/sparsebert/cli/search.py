@@ -56,7 +56,7 @@ _Length = Annotated[
         help="Tokens in a row; beyond 256 only sampled lines are computed.", show_default="128; the task's own"
     ),
 ]
-_Preset = Annotated[str, typer.Option(help="default, paper, or official (the released code).")]
+_Preset = Annotated[str, typer.Option(help="default (under a teacher distilled), paper, official (the released code).")]
 _Levels = Annotated[int, typer.Option(help="2: the gate learns on batches of its own (first-order DARTS).")]
 _Diagonal = Annotated[str, typer.Option(help="learned, keep or drop, when the gate is frozen.")]
 

@@ -78,7 +78,7 @@ class Encoder:
         if length is not None and not 3 <= length <= takes:
             raise ConfigError(
                 f"length is {length}; this model takes 3 to {takes} tokens (positions, or a pattern without a rule); "
-                "choose a length in between, or extend_positions and save the model first"
+                "choose a length in between, a pattern with a rule, or extend_positions and save the model first"
             )
         self.length = length or min(said, takes)
         self.packs = packing_obstacle(self.model) is None

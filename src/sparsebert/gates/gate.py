@@ -11,7 +11,7 @@ entries a unit stands for, `fixed` how many a head keeps whatever is learned.
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from sparsebert.gates.settings import preset
 from sparsebert.gates.sizes import check_sizes
 from sparsebert.patterns import Anchor, Pattern, full
 from sparsebert.patterns.entries import Entries
+from sparsebert.settings import Share, fits
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +194,7 @@ class Gate(nn.Module, ABC):
         self.drawn_at = (seed, step, micro)
         device = self.sizes.device
         of = (seed, step, micro, device)
-        if self.settings.sampling != "mean" and self._noise_of != of:  # the micro-batches of a step share a draw
+        if self.settings.sampling != "mean" and self._noise_of != of:  # what a run's micro-batches share is drawn once
             size = self.all_heads, len(self.sizes)
             self._noise = logistic_noise(*size, seed=seed, step=step, micro=micro, device=device)
             self._noise_of = of
@@ -253,9 +254,7 @@ class Gate(nn.Module, ABC):
 
     def probabilities(self) -> Float[Tensor, "all_heads units"]:
         """How likely each unit is kept."""
-        temperature = self.temperature
-        likely = lambda: self.distribution.kept_probability(self.logits(), temperature)  # noqa: E731
-        return self.cached(("probabilities", temperature), likely)
+        return self.distribution.kept_probability(self.logits(), self.temperature)
 
     def expected_density(self) -> Float[Tensor, ""]:
         """The share of entries kept on average, over all n²."""
@@ -285,13 +284,14 @@ class Gate(nn.Module, ABC):
         if target is None and self.penalty_weight == 0:
             return self.sizes.new_zeros((), dtype=torch.float32)
         expected = self.settings.penalty_on == "expected" or self.settings.sampling == "mean"
-        density = self.expected_density() if expected else self._density_of(self.units())
+        likely = self.probabilities() if expected or self.settings.least_price else None
+        density = self._density_of(self.units() if likely is None or not expected else likely)
         if target is None:
             return self.penalty_weight * self.all_heads * self.length**2 * density
-        gap = self._priced(density) - target
+        gap = (density if likely is None else self._priced(density, likely)) - target
         return float(self.dual) * gap + 0.5 * self.settings.stiffness * gap.square()
 
-    def _priced(self, density: Tensor) -> Tensor:
+    def _priced(self, density: Tensor, likely: Tensor) -> Tensor:
         """The density, with a gradient in which no unit is cheaper than `least_price` allows.
 
         A line far from the diagonal has few entries. At that price it would be kept whether or not it helps, and a
@@ -302,7 +302,7 @@ class Gate(nn.Module, ABC):
         if not least:
             return density
         lacking = (least - self._counts).clamp(min=0) * (self._counts > 0)
-        extra = (self.probabilities() * lacking).sum(-1).mean() / self.length**2
+        extra = (likely * lacking).sum(-1).mean() / self.length**2
         return density + (extra - extra.detach())
 
     @torch.no_grad()
@@ -334,6 +334,11 @@ class Gate(nn.Module, ABC):
         before training has reached it. Without a target, method "threshold" keeps what is likelier kept than not,
         "sample" takes the draw in use. diagonal: "keep" or "drop" it whatever was learned.
         """
+        for name, given, choices in (("method", method, Method), ("diagonal", diagonal, Diagonal)):
+            if given is not None and given not in get_args(choices):
+                raise GateError(f"{name} is {given!r}; expected one of {', '.join(get_args(choices))}")
+        if not fits(assured, Share):
+            raise GateError(f"assured is {assured!r}; it must lie between 0 and 1")
         logits = self.logits().double().cpu().numpy()
         forced = np.broadcast_to(self.on_diagonal & (diagonal == "keep"), logits.shape)
         barred = np.broadcast_to(self.on_diagonal & (diagonal == "drop"), logits.shape)
@@ -361,8 +366,8 @@ class Gate(nn.Module, ABC):
     def _nearest(
         self, sparsity: float, scores: np.ndarray, forced: np.ndarray, diagonal: Diagonal, assured: float
     ) -> np.ndarray:
-        if not 0.0 <= sparsity <= 1.0:
-            raise GateError(f"sparsity is {sparsity}; it must lie between 0 and 1")
+        if not fits(sparsity, Share):
+            raise GateError(f"sparsity is {sparsity!r}; it must lie between 0 and 1")
         entries = self.all_heads * self.length**2
         sizes = self._counts.cpu().numpy()
         always = self._always_kept - (self._always_on_diagonal() if diagonal == "drop" else 0)
@@ -389,13 +394,25 @@ class Gate(nn.Module, ABC):
 
     def _require_reached(self, target: float) -> None:
         """Refuse to pass off as learned what the target would merely be cut to."""
-        reached = 1.0 - float(self.expected_density())
+        how_far = self._shortfall(target)
+        if how_far and int(self.step) < self.steps:
+            raise GateError(f"{how_far}; train on, or cut it to what you choose with freeze(sparsity={target:g})")
+        self.warn_if_cut()
+
+    def warn_if_cut(self) -> None:
+        """Say where freezing cuts what training has not led to its target."""
+        how_far = None if self.sparsity is None else self._shortfall(self.sparsity)
+        if how_far:
+            logger.warning(
+                "%s, to which the pattern is cut; more steps or a higher rate of alpha would reach it", how_far
+            )
+
+    def _shortfall(self, target: float) -> str | None:
+        """How far training is from a target; None: near enough."""
+        reached = 1.0 - float(self.expected_density().detach())
         if reached >= target - _NEAR:
-            return
-        how_far = (
+            return None
+        return (
             f"after {int(self.step)} of {self.steps} steps the gate expects a sparsity of {reached:.3f}; "
             f"its target is {target:.3f}"
         )
-        if int(self.step) < self.steps:
-            raise GateError(f"{how_far}; train on, or cut it to what you choose with freeze(sparsity={target:g})")
-        logger.warning("%s, to which the pattern was cut; more steps or a higher rate of alpha would reach it", how_far)

@@ -84,6 +84,10 @@ PRESETS: dict[str, Settings] = {
 }
 
 
+_WITHOUT = {
+    "entry_share": " unless it is pooled",
+    "directed": " unless it is pooled and not symmetric",
+}
 # Settings that one kind of gate has no use for: given all the same they are a misunderstanding.
 _OF_ENTRIES = {"pooled", "symmetric", "entry_share"}
 _OF_LINES = {"border", "path", "explore", "learned_border"}
@@ -91,14 +95,20 @@ _OF_SAMPLES = {"sampling", "penalty_on", "lead", "dual_rate", "stiffness", "free
 _UNUSED_BY = {
     "structured": _OF_ENTRIES,
     "unstructured": _OF_LINES,
-    "soft": _OF_LINES | _OF_SAMPLES | {"directed", "temperature"},
+    "soft": _OF_LINES | _OF_SAMPLES | {"least_price", "temperature"},
 }
 
 
-def refuse_unused(kind: str, changes: Mapping[str, Any]) -> None:
+def refuse_unused(kind: str, settings: Settings, changes: Mapping[str, Any]) -> None:
     """Refuse changes that a kind of gate would take without a word and without an effect."""
-    for name in sorted(_UNUSED_BY.get(kind, set()) & changes.keys()):
-        raise GateError(f"{name} is given, which a gate of kind {kind} does not use; leave it out")
+    unused = set(_UNUSED_BY.get(kind, ()))
+    if kind in ("unstructured", "soft"):  # what nothing is shared by has no direction and no own part
+        unused |= set() if settings.pooled else {"entry_share", "directed"}
+        unused |= {"directed"} if settings.symmetric else set()
+    for name in sorted(unused & changes.keys()):
+        raise GateError(
+            f"{name} is given, which a gate of kind {kind} does not use{_WITHOUT.get(name, '')}; leave it out"
+        )
 
 
 def preset(name: str, **changes: Any) -> Settings:

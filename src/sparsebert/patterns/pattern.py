@@ -196,7 +196,7 @@ class Pattern:
         if not 1 <= length <= self.length:
             raise PatternError(
                 f"pattern covers {self.length} positions but the input has {length}; "
-                f"rebuild it with pattern.at({length})"
+                + (f"rebuild it with pattern.at({length})" if self.rule else "it has no rule for longer ones: cut it")
             )
         if length == self.length:
             return self
@@ -230,7 +230,8 @@ class Pattern:
         if self.ranking is None:
             raise PatternError(
                 f"this pattern carries no ranking to pick sparsity {sparsity:g} from, and is {self.sparsity:.4f} "
-                "sparse as it is; freeze a structured gate again, or build it with patterns.from_ranking"
+                "sparse as it is; freeze its gate again, gates.load(file).freeze(sparsity=..., assured=0), or build it "
+                "with patterns.from_ranking"
             )
         rule = self.ranking.rule(sparsity, self.length, self.layers, self.heads)
         return self._as_ranked(Pattern.rebuilt(rule, self.length))

@@ -31,7 +31,8 @@ class Search(RunSettings):
     preset: str = "default"
     levels: Literal[1, 2] = 1  # 2: alpha on batches of its own (first-order DARTS)
     diagonal: Diagonal = "learned"  # when the gate is frozen
-    assured: Share | None = None  # when it is frozen to a sparsity: what every head keeps of an even share; None: half
+    # When it is frozen to a sparsity: what every head keeps of an even share; None: half, by distillation nothing.
+    assured: Share | None = None
     gate: dict[str, Any] = field(default_factory=dict)  # settings that differ from the preset
     layers: Literal["own", "shared"] | None = None  # a pattern a layer, or one for all; None: what suits the loss
 
@@ -41,7 +42,7 @@ class Search(RunSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         preset(self.preset, **self.gate)
-        refuse_unused(self.kind, self.gate)
+        refuse_unused(self.kind, preset(self.gate_preset, **self.gate), self.gate)
         aims = [name for name, value in self.aims().items() if value is not None]
         if not aims:
             raise ConfigError("neither a sparsity nor a penalty is given; without either nothing would be dropped")

@@ -44,8 +44,7 @@ class ImportanceRun(TextRun):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        preset("default", **self.gate)
-        refuse_unused(self.kind, self.gate)
+        refuse_unused(self.kind, preset("default", **self.gate), self.gate)
         given = [*self.gate, *["head_start"] * (self.head_start > 0), *["anchor"] * (self.anchor != "position")]
         if self.kind == "attention" and given:
             raise ConfigError(f"{given[0]} is given, but attention maps need no gate; leave it out")

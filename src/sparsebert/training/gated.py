@@ -49,7 +49,8 @@ class Gated(Wrapper):
         penalty = self.gate.penalty()
         # A loss that is one number is shown beside the penalty, a loss of several parts by its parts.
         parts = dict(losses.parts) or {"task": losses.total.detach()}
-        parts |= {"penalty": penalty.detach(), "sparsity": 1.0 - float(self.gate.expected_density().detach())}
+        with torch.no_grad():
+            parts |= {"penalty": penalty.detach(), "sparsity": 1.0 - float(self.gate.expected_density())}
         if self.gate.sparsity is not None:
             parts["lambda"] = float(self.gate.dual)
         return Losses(total + penalty, parts, losses.tokens)
@@ -124,6 +125,7 @@ class Frozen(Wrapper):
         gate, pattern = self.inner.gate, self.pattern()
         gates.save(gate, folder / "gate.safetensors")
         expected = 1.0 - float(gate.expected_density().detach())
+        gate.warn_if_cut()
         give_pattern(detach(self.model), pattern)
         found = {**self.inner.finish(folder), "expected_sparsity": expected, **summary(pattern)}
         if self.also_at:

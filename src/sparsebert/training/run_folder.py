@@ -141,7 +141,7 @@ def _version(package: str) -> str:
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
+    if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _flat(inner, f"{name}.{key}" if name else str(key))
     else:
