@@ -44,6 +44,8 @@ WORDS = {  # of the kinds of patterns, in the order of the table
     **{name: name for name in HANDMADE},
 }
 
+_COLOURS = [*(f"C{number}" for number in range(10)), "black", "darkblue", "olivedrab"]
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -246,13 +248,16 @@ def figure(lines: list[dict[str, Any]], path: Path) -> None:
     from sparsebert.patterns.figures import blank_figure, save_figure
 
     drawn = blank_figure(11, 4.2)
-    colours = {name: f"C{number}" for number, name in enumerate(name for name in WORDS if name != "dense")}
+    colours = dict(zip((name for name in WORDS if name != "dense"), _COLOURS, strict=True))
     markers = dict(zip(sorted({line["steps"] for line in lines}), "xosD^v", strict=False))
     for place, (measure, words) in enumerate(
         {"distance": "embedding distance to dense", "paragraphs": "paragraphs found, %"}.items(), 1
     ):
         axes = drawn.add_subplot(1, 2, place)
-        for name, steps in sorted({(line["name"], line["steps"]) for line in lines if line["name"] != "dense"}):
+        for name, steps in sorted(
+            {(line["name"], line["steps"]) for line in lines if line["name"] != "dense"},
+            key=lambda one: (list(WORDS).index(one[0]), one[1]),
+        ):
             points = [line for line in lines if (line["name"], line["steps"]) == (name, steps)]
             by_sparsity: dict[float, list[float]] = {}
             for line in points:

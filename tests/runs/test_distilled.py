@@ -116,6 +116,8 @@ def test_single_entries_are_learned_from_what_they_share_and_led_for_texts(
     run = search(docs_corpus, dense, kind="unstructured")
     assert run.lead == adapt(docs_corpus, dense, pattern="star").lead != search(docs_corpus, dense).lead
     assert replace(run, full_rows=0.25).lead == replace(run.lead, full_rows=0.25)
+    for_all_layers = replace(run, layers="shared").lead
+    assert search(docs_corpus, dense).lead.full_rows < for_all_layers.full_rows < run.lead.full_rows
     run.make(tmp_path)
     gate = gates.load(tmp_path / "gate.safetensors")
     assert sorted(gate.shared) == ["key", "offset", "query"]

@@ -33,6 +33,7 @@ class Lead:
 
 
 FOR_TEXTS = Lead(embedding_weight=4.0, full_rows=FULL)  # what weights, or single entries, can give texts
+FOR_BOTH = Lead(embedding_weight=2.0, full_rows=0.4)  # single entries that serve all layers have less to give
 FOR_SENTENCES = Lead(embedding_weight=1.0, full_rows=0.3)  # lines hold at any length: short texts pay for long ones
 
 
