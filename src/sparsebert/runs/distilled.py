@@ -32,8 +32,8 @@ class Lead:
     full_rows: float  # share of a batch
 
 
-FOR_TEXTS = Lead(embedding_weight=4.0, full_rows=FULL)  # what weights, or single entries, can give texts
-FOR_BOTH = Lead(embedding_weight=2.0, full_rows=0.4)  # single entries that serve all layers have less to give
+FOR_TEXTS = Lead(embedding_weight=4.0, full_rows=FULL)  # what weights can give texts
+FOR_BOTH = Lead(embedding_weight=2.0, full_rows=0.4)  # a single entry far behind costs short texts nothing
 FOR_SENTENCES = Lead(embedding_weight=1.0, full_rows=0.3)  # lines hold at any length: short texts pay for long ones
 
 

@@ -13,7 +13,7 @@ from sparsebert.importance.figures import importance_figure
 from sparsebert.importance.saved import load_importance
 from sparsebert.patterns import Anchor
 from sparsebert.patterns.figures import save_figure
-from sparsebert.runs.distilled import FOR_BOTH, FOR_SENTENCES, FOR_TEXTS, DistilledRun, Lead
+from sparsebert.runs.distilled import FOR_BOTH, FOR_SENTENCES, DistilledRun, Lead
 from sparsebert.runs.search import Search
 from sparsebert.runs.text import TextRun
 from sparsebert.settings import InnerShare, ShareBelowOne
@@ -124,9 +124,7 @@ class SearchRun(Search, DistilledRun):
 
     @property
     def usual_lead(self) -> Lead:
-        if self.kind == "structured":
-            return FOR_SENTENCES
-        return FOR_BOTH if self.layers == "shared" else FOR_TEXTS
+        return FOR_SENTENCES if self.kind == "structured" else FOR_BOTH
 
     @property
     def is_ranked(self) -> bool:
