@@ -3,7 +3,8 @@
 settings (presets) -> Soft | Unstructured | Structured -> distributions, penalty -> freezing -> Pattern
 """
 
-from sparsebert.gates.gate import Diagonal, Gate, Method
+from sparsebert.gates.freezing import Diagonal, Method
+from sparsebert.gates.gate import Gate
 from sparsebert.gates.schedules import Schedule, constant
 from sparsebert.gates.settings import PRESETS, Settings, preset
 from sparsebert.gates.storage import KINDS, load, load_into, save

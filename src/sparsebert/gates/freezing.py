@@ -5,11 +5,29 @@ unstructured one. Heads compete: units of all heads are ranked together, because
 all of them, but every head first takes its own best until it has its assured part of an even share.
 """
 
+from typing import Literal, get_args
+
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
+from sparsebert.errors import GateError
+from sparsebert.settings import Share, fits
+
+Diagonal = Literal["learned", "keep", "drop"]
+Method = Literal["threshold", "sample"]
+
 # Of all entries; where whole units end further away than this, one of them is exchanged for a better fit.
 _CLOSE_ENOUGH = 0.0025
+
+
+def check_wishes(sparsity: float | None, method: Method | None, diagonal: Diagonal, assured: float) -> None:
+    """Refuse how a pattern is to be frozen where it is none of the ways there are."""
+    for name, given, choices in (("method", method, Method), ("diagonal", diagonal, Diagonal)):
+        if given is not None and given not in get_args(choices):
+            raise GateError(f"{name} is {given!r}; expected one of {', '.join(get_args(choices))}")
+    for name, share in (("sparsity", sparsity), ("assured", assured)):
+        if share is not None and not fits(share, Share):
+            raise GateError(f"{name} is {share!r}; it must lie between 0 and 1")
 
 
 def keep_within(

@@ -11,7 +11,7 @@ entries a unit stands for, `fixed` how many a head keeps whatever is learned.
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,21 +21,19 @@ from torch import Tensor, nn
 from sparsebert.attention import AttentionArguments, GateValues, Relaxation
 from sparsebert.errors import GateError
 from sparsebert.gates.distributions import distribution_named, logistic_noise
-from sparsebert.gates.freezing import keep_within
+from sparsebert.gates.freezing import Diagonal, Method, check_wishes, keep_within
 from sparsebert.gates.initial_logits import initial_logits
+from sparsebert.gates.made import Made
 from sparsebert.gates.schedules import Schedule
 from sparsebert.gates.scope import Scope, check_scope, scope_of
 from sparsebert.gates.settings import preset
 from sparsebert.gates.sizes import check_sizes
 from sparsebert.patterns import Anchor, Pattern, full
 from sparsebert.patterns.entries import Entries
-from sparsebert.settings import Share, fits
 
 logger = logging.getLogger(__name__)
 
-Diagonal = Literal["learned", "keep", "drop"]
-Method = Literal["threshold", "sample"]
-Made = TypeVar("Made")
+T = TypeVar("T")
 _NEAR = 0.02  # of a target sparsity: as near as whole lines and a settling lambda come to it
 # AdamW for alpha at a rate of its own: no fall of the rate, no clipping beside the weights' gradients; and the
 # gradient of a single entry is so small that BERT's epsilon would drown it.
@@ -83,7 +81,7 @@ class Gate(nn.Module, ABC):
         self.drawn_at = (0, 0, -1)  # seed, step, micro of the sample in use
         self._fresh = False
         self.holds_sample = False  # forwards share the sample in use until resample() draws the next
-        self._cache: dict[Any, Any] = {}
+        self._made = Made()
         self._scope: Scope | None = None
         if sparsity is not None:
             self._check_reachable(sparsity, self._always_kept)  # now, not after the training
@@ -98,7 +96,7 @@ class Gate(nn.Module, ABC):
         return rows if self.layers == 1 else rows[layer * self.heads : (layer + 1) * self.heads]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cache": {}}  # belongs to one forward, and its graph cannot be copied
+        return {**self.__dict__, "_made": Made()}  # belongs to one forward, and its graph cannot be copied
 
     # What each kind of gate says about itself
 
@@ -212,7 +210,7 @@ class Gate(nn.Module, ABC):
 
     def forget(self) -> None:
         """Compute the sample in use anew: its graph was used up by a backward pass."""
-        self._cache.clear()
+        self._made.clear()
 
     def units(self) -> Float[Tensor, "all_heads units"]:
         """The sample in use, one value a unit; without noise in evaluation."""
@@ -238,17 +236,9 @@ class Gate(nn.Module, ABC):
             return self.distribution.mean(self.logits(), hard=hard)
         return self.distribution.sample(self.logits(), self._noise, self.temperature, hard=hard)
 
-    def cached(self, name: Any, make: Callable[[], Made]) -> Made:
+    def cached(self, name: Any, make: Callable[[], T]) -> T:
         """What `make` gives, made once for a forward."""
-        # An optimiser changes parameters in place, which their version counters show; to() changes what they hold.
-        versions = (parameter._version for parameter in self.parameters())
-        state = (torch.is_grad_enabled(), self.training, self.alpha.device, self.alpha.dtype, *versions)
-        if self._cache.get("state") != state:
-            self._cache = {"state": state}
-        if name not in self._cache:
-            self._cache[name] = make()
-        made: Made = self._cache[name]
-        return made
+        return self._made.get(self, name, make)
 
     # Sparsity
 
@@ -334,11 +324,7 @@ class Gate(nn.Module, ABC):
         before training has reached it. Without a target, method "threshold" keeps what is likelier kept than not,
         "sample" takes the draw in use. diagonal: "keep" or "drop" it whatever was learned.
         """
-        for name, given, choices in (("method", method, Method), ("diagonal", diagonal, Diagonal)):
-            if given is not None and given not in get_args(choices):
-                raise GateError(f"{name} is {given!r}; expected one of {', '.join(get_args(choices))}")
-        if not fits(assured, Share):
-            raise GateError(f"assured is {assured!r}; it must lie between 0 and 1")
+        check_wishes(sparsity, method, diagonal, assured)
         logits = self.logits().double().cpu().numpy()
         forced = np.broadcast_to(self.on_diagonal & (diagonal == "keep"), logits.shape)
         barred = np.broadcast_to(self.on_diagonal & (diagonal == "drop"), logits.shape)
@@ -366,8 +352,6 @@ class Gate(nn.Module, ABC):
     def _nearest(
         self, sparsity: float, scores: np.ndarray, forced: np.ndarray, diagonal: Diagonal, assured: float
     ) -> np.ndarray:
-        if not fits(sparsity, Share):
-            raise GateError(f"sparsity is {sparsity!r}; it must lie between 0 and 1")
         entries = self.all_heads * self.length**2
         sizes = self._counts.cpu().numpy()
         always = self._always_kept - (self._always_on_diagonal() if diagonal == "drop" else 0)
@@ -410,9 +394,5 @@ class Gate(nn.Module, ABC):
     def _shortfall(self, target: float) -> str | None:
         """How far training is from a target; None: near enough."""
         reached = 1.0 - float(self.expected_density().detach())
-        if reached >= target - _NEAR:
-            return None
-        return (
-            f"after {int(self.step)} of {self.steps} steps the gate expects a sparsity of {reached:.3f}; "
-            f"its target is {target:.3f}"
-        )
+        far = f"the gate expects a sparsity of {reached:.3f}; its target is {target:.3f}"
+        return None if reached >= target - _NEAR else f"after {int(self.step)} of {self.steps} steps {far}"
