@@ -54,6 +54,7 @@ MISTAKES = {
     "demo --sparsity 1.5 --out new": "sparsity is 1.5",
     # Settings that would have no effect, or lose against another
     f"{TASK} --set symmetric=false": "symmetric is given, which a gate of kind structured does not use",
+    f"{TASK} --set entry_share=0.5": "entry_share is given, which a gate of kind structured does not use; leave it out",
     f"{TASK} --kind unstructured --set directed=true": "directed is given, which a gate of kind unstructured",
     f"{TARGET} --kind unstructured --set pooled=false --set entry_share=0.5": "does not use unless it is pooled",
     f"{IMPORTANCE} --set least_price=1": "least_price is given, which a gate of kind soft does not use",

@@ -197,14 +197,7 @@ def _check_pattern(inputs: Inputs) -> None:
         raise AttentionError(f"pattern is a {type(pattern).__name__}; expected a sparsebert.Pattern")
     pattern.require_one_layer("attention")
     if inputs.length > pattern.length:
-        raise AttentionError(
-            f"pattern covers {pattern.length} positions but the input has {inputs.length}; "
-            + (
-                f"rebuild it with pattern.at({inputs.length})"
-                if pattern.rule
-                else "it has no rule for longer ones: cut it"
-            )
-        )
+        raise AttentionError(pattern.too_short_for(inputs.length))
     if pattern.heads not in (1, inputs.heads):
         raise AttentionError(
             f"pattern has {pattern.heads} heads but the input has {inputs.heads}; use 1 or {inputs.heads}"

@@ -77,7 +77,7 @@ class Gate(nn.Module, ABC):
         self.register_buffer("dual", torch.zeros((), dtype=torch.float64))  # lambda of the target sparsity
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
         self._noise: Tensor | None = None
-        self._noise_of: Any = None  # which draw it is
+        self._noise_of: tuple[int, int, int, torch.device] | None = None  # which draw it is
         self.drawn_at = (0, 0, -1)  # seed, step, micro of the sample in use
         self._fresh = False
         self.holds_sample = False  # forwards share the sample in use until resample() draws the next
@@ -91,9 +91,11 @@ class Gate(nn.Module, ABC):
         """Heads of all layers, the first layer's first: the rows of alpha and of every sample."""
         return self.layers * self.heads
 
-    def of_layer(self, rows: Tensor, layer: int) -> Tensor:
-        """The rows of one layer's heads; with one layer for all, they are every layer's."""
-        return rows if self.layers == 1 else rows[layer * self.heads : (layer + 1) * self.heads]
+    def of_layer(self, name: str, rows: Tensor, layer: int) -> Tensor:
+        """One layer's heads of what a forward made by that name; with one layer for all, they are every layer's."""
+        # Split once: the gradient of a slice would be zeros for all other layers, made and added up a layer.
+        by_layer = self.cached((name, "by layer"), lambda: torch.split(rows, self.heads))
+        return by_layer[layer if self.layers > 1 else 0]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_made": Made()}  # belongs to one forward, and its graph cannot be copied
@@ -225,9 +227,7 @@ class Gate(nn.Module, ABC):
         if pattern is None and self.anchor == "token":
             # A pattern that excludes nothing carries the anchor.
             pattern = self.cached("anchor", lambda: full(self.length).anchored("token"))
-        # Split once: the gradient of a slice would be zeros for all other layers, made and added up a layer.
-        by_layer = self.cached("values by layer", lambda: torch.split(self.values(), self.heads))
-        values = by_layer[layer if self.layers > 1 else 0]
+        values = self.of_layer("values", self.values(), layer)
         return AttentionArguments(pattern, gate=GateValues(values, self.relaxation, self.c))
 
     def _sample(self) -> Tensor:
@@ -274,11 +274,11 @@ class Gate(nn.Module, ABC):
         if target is None and self.penalty_weight == 0:
             return self.sizes.new_zeros((), dtype=torch.float32)
         expected = self.settings.penalty_on == "expected" or self.settings.sampling == "mean"
-        likely = self.probabilities() if expected or self.settings.least_price else None
-        density = self._density_of(self.units() if likely is None or not expected else likely)
+        likely = self.probabilities()
+        density = self._density_of(likely if expected else self.units())
         if target is None:
             return self.penalty_weight * self.all_heads * self.length**2 * density
-        gap = (density if likely is None else self._priced(density, likely)) - target
+        gap = self._priced(density, likely) - target
         return float(self.dual) * gap + 0.5 * self.settings.stiffness * gap.square()
 
     def _priced(self, density: Tensor, likely: Tensor) -> Tensor:
@@ -331,7 +331,7 @@ class Gate(nn.Module, ABC):
         wanted = sparsity
         if sparsity is None and method is None and self.sparsity is not None:
             wanted = self.sparsity
-            self._require_reached(wanted)
+            self._require_reached()
         if wanted is None:
             keep = self._undirected(method or self.settings.freezing, logits)
         else:
@@ -376,23 +376,25 @@ class Gate(nn.Module, ABC):
             return self._scope.fixed_on_diagonal
         return self.all_heads * (self.length - int(self.sizes.cpu().numpy()[self.on_diagonal].sum()))
 
-    def _require_reached(self, target: float) -> None:
+    def _require_reached(self) -> None:
         """Refuse to pass off as learned what the target would merely be cut to."""
-        how_far = self._shortfall(target)
-        if how_far and int(self.step) < self.steps:
-            raise GateError(f"{how_far}; train on, or cut it to what you choose with freeze(sparsity={target:g})")
-        self.warn_if_cut()
+        if int(self.step) >= self.steps:
+            self.warn_if_cut()
+        elif how_far := self._shortfall():
+            cut = f"freeze(sparsity={self.sparsity:g})"
+            raise GateError(f"{how_far}; train on, or cut it to what you choose with {cut}")
 
     def warn_if_cut(self) -> None:
         """Say where freezing cuts what training has not led to its target."""
-        how_far = None if self.sparsity is None else self._shortfall(self.sparsity)
-        if how_far:
+        if how_far := self._shortfall():
             logger.warning(
                 "%s, to which the pattern is cut; more steps or a higher rate of alpha would reach it", how_far
             )
 
-    def _shortfall(self, target: float) -> str | None:
-        """How far training is from a target; None: near enough."""
+    def _shortfall(self) -> str | None:
+        """How far training is from its target; None: near enough, or there is none."""
         reached = 1.0 - float(self.expected_density().detach())
-        far = f"the gate expects a sparsity of {reached:.3f}; its target is {target:.3f}"
-        return None if reached >= target - _NEAR else f"after {int(self.step)} of {self.steps} steps {far}"
+        if self.sparsity is None or reached >= self.sparsity - _NEAR:
+            return None
+        far = f"the gate expects a sparsity of {reached:.3f}; its target is {self.sparsity:.3f}"
+        return f"after {int(self.step)} of {self.steps} steps {far}"

@@ -84,10 +84,6 @@ PRESETS: dict[str, Settings] = {
 }
 
 
-_WITHOUT = {
-    "entry_share": " unless it is pooled",
-    "directed": " unless it is pooled and not symmetric",
-}
 # Settings that one kind of gate has no use for: given all the same they are a misunderstanding.
 _OF_ENTRIES = {"pooled", "symmetric", "entry_share"}
 _OF_LINES = {"border", "path", "explore", "learned_border"}
@@ -101,14 +97,14 @@ _UNUSED_BY = {
 
 def refuse_unused(kind: str, settings: Settings, changes: Mapping[str, Any]) -> None:
     """Refuse changes that a kind of gate would take without a word and without an effect."""
-    unused = set(_UNUSED_BY.get(kind, ()))
+    unused = dict.fromkeys(_UNUSED_BY.get(kind, ()), "")
     if kind in ("unstructured", "soft"):  # what nothing is shared by has no direction and no own part
-        unused |= set() if settings.pooled else {"entry_share", "directed"}
-        unused |= {"directed"} if settings.symmetric else set()
-    for name in sorted(unused & changes.keys()):
-        raise GateError(
-            f"{name} is given, which a gate of kind {kind} does not use{_WITHOUT.get(name, '')}; leave it out"
-        )
+        if not settings.pooled:
+            unused["entry_share"] = " unless it is pooled"
+        if settings.symmetric or not settings.pooled:
+            unused["directed"] = " unless it is pooled and not symmetric"
+    for name in sorted(unused.keys() & changes.keys()):
+        raise GateError(f"{name} is given, which a gate of kind {kind} does not use{unused[name]}; leave it out")
 
 
 def preset(name: str, **changes: Any) -> Settings:

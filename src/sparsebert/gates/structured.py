@@ -111,7 +111,7 @@ class Structured(Gate):
 
     def _sampled_lines(self, within: Pattern | None, layer: int) -> AttentionArguments:
         """A layer's lines of this sample, as far as they lie within a pattern, and their values as a bias."""
-        units = self.of_layer(self.units(), layer)
+        units = self.of_layer("units", self.units(), layer)
         chance = self.settings.explore if self.training else 0.0
         seed, step, micro = self.drawn_at
         draw = draws.generator(seed, "gates/explore", step, max(micro, 0)).random((self.all_heads, len(self.sizes)))

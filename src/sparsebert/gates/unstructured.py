@@ -18,7 +18,7 @@ class Unstructured(Gate):
     """A value per entry; symmetric by default, so that i to j and j to i are one.
 
     Single entries see little evidence. With settings.pooled the log-odds of an entry are those of its distance plus
-    those of its two positions, all shared, plus a term of its own that learns more slowly (settings.entry_share of
+    those of its two positions, all shared, plus a term of its own that may learn more slowly (settings.entry_share of
     the rate): entries start from what lines and positions have in common and depart from it where they must.
     """
 
@@ -61,16 +61,15 @@ class Unstructured(Gate):
     def logits(self) -> Float[Tensor, "all_heads units"]:
         if not self.settings.pooled:
             return self.alpha
-        own, length = self.alpha, self.length
         if self.settings.symmetric:
             positions, distances = self.shared["position"], (self.columns - self.rows).abs()
             shared = self.shared["distance"].index_select(1, distances) + positions.index_select(1, self.rows)
-            logits: Tensor = own + shared + positions.index_select(1, self.columns)
+            logits: Tensor = self.alpha + shared + positions.index_select(1, self.columns)
             return logits
         offsets = self.shared["offset"] if self._directed else _of_offsets(self.shared["distance"])
         # Each query's keys, one offset on from row to row: no index of n² places, whose gradient is slow to add up.
-        logits = offsets.unfold(1, length, 1).flip(1)
-        for part in (own.view_as(logits), self.shared["query"][:, :, None], self.shared["key"][:, None, :]):
+        logits = offsets.unfold(1, self.length, 1).flip(1)
+        for part in (self.alpha.view_as(logits), self.shared["query"][:, :, None], self.shared["key"][:, None, :]):
             logits += part  # in its own memory: fresh memory costs more than the sum
         return logits.flatten(1)
 

@@ -194,10 +194,7 @@ class Pattern:
     def crop(self, length: int) -> Pattern:
         """The top-left corner: what an input of this length uses."""
         if not 1 <= length <= self.length:
-            raise PatternError(
-                f"pattern covers {self.length} positions but the input has {length}; "
-                + (f"rebuild it with pattern.at({length})" if self.rule else "it has no rule for longer ones: cut it")
-            )
+            raise PatternError(self.too_short_for(length))
         if length == self.length:
             return self
         # In a token-anchored pattern the input's last token takes the place of position n - 1.
@@ -213,6 +210,11 @@ class Pattern:
             return np.sort(rows[inside] * length + columns[inside])
 
         return self._rows(corner, length=length)
+
+    def too_short_for(self, length: int) -> str:
+        """What to say of an input of a length that the pattern does not cover."""
+        advice = f"rebuild it with pattern.at({length})" if self.rule else "it has no rule for longer ones: cut it"
+        return f"pattern covers {self.length} positions but the input has {length}; {advice}"
 
     def at(self, length: int) -> Pattern:
         """Rebuilt at another length by its rule."""

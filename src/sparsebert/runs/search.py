@@ -41,7 +41,6 @@ class Search(RunSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        preset(self.preset, **self.gate)
         refuse_unused(self.kind, preset(self.gate_preset, **self.gate), self.gate)
         aims = [name for name, value in self.aims().items() if value is not None]
         if not aims:
